@@ -3,7 +3,7 @@
     from caal_node import CaalAgent, LLM
 
     session = AgentSession(llm=LLM("qwen3:8b"), ...)
-    await session.start(CaalAgent(), room=room)
+    await session.start(CaalAgent(), room=room, session_host=False)
 
 Names are loaded when they are first used, so that the parts that know no LiveKit (`reply_parser`,
 `context`) can be imported without it.

@@ -26,6 +26,7 @@ from livekit.agents import Agent, FlushSentinel, ModelSettings, llm
 from livekit.agents.llm.tool_context import get_fnc_tool_names
 from livekit.agents.types import NOT_GIVEN
 
+from caal_node.agent_options import given_options
 from caal_node.checked_reply import CheckedReply
 from caal_node.config.instructions import instructions_of, instructions_text
 from caal_node.config.settings import Settings, load_settings
@@ -44,13 +45,12 @@ from caal_node.core.events import TierName
 from caal_node.core.items import SystemItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.models.chat_context import known_failure, spoken_key, to_chat_ctx, to_items
-from caal_node.models.chunk_limits import limited
+from caal_node.models.chat_context import ItemsOfContext, known_failure, spoken_key, to_chat_ctx
 from caal_node.models.clock_steps import ClockSteps
 from caal_node.models.embedding import make_embedder
 from caal_node.models.llm import LLM, SERVER_RUN
+from caal_node.models.plugin_reply import as_heard
 from caal_node.models.question import Question
-from caal_node.models.reply_limits import calls_left
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.redaction.outgoing import OutgoingRedaction
@@ -93,7 +93,8 @@ class CaalAgent(Agent):
             hooks, it may be async: it is awaited before the next event, in order.
         hooks: Three callbacks for a simple front end.
         cue_sink: It plays the cues, in place of an audio track in the room.
-        warm: Whether the model is loaded, and reads the prompt's head, before the first turn.
+        warm: Whether the model is loaded, and reads the prompt's head, before the first turn; None
+            is yes.
         agent_options: Anything else that LiveKit's `Agent` takes.
     """
 
@@ -108,13 +109,16 @@ class CaalAgent(Agent):
         on_event: OwnersListener | None = None,
         hooks: Hooks | None = None,
         cue_sink: CueSink | None = None,
-        warm: bool = True,
+        warm: bool | None = None,
         **agent_options: Any,
     ) -> None:
-        self.settings = settings or load_settings()
+        given = given_options()
+        tiers = given.get("tiers") if tiers is None else tiers
+        self.settings = settings or given.get("settings") or load_settings()
         enforce_with_rooms(self.settings.network)
         self.tool_data = ToolDataCache()
         self._clock_steps = ClockSteps()
+        self._items_of = ItemsOfContext()
         self.reply_failure: Exception | None = None
         """Why the model's last reply failed, of which a person hears a sentence; else None."""
         secrets = secrets_of_settings(self.settings)
@@ -135,10 +139,10 @@ class CaalAgent(Agent):
             self,
             self._pipeline.outcomes,
             OutgoingRedaction(self.settings.redaction, self._pipeline.redaction.known),
-            on_event=on_event,
+            on_event=on_event or given.get("on_event"),
             hooks=hooks,
-            cue_sink=cue_sink,
-            warm=warm,
+            cue_sink=cue_sink or given.get("cue_sink"),
+            warm=given.get("warm", True) if warm is None else warm,
         )
         self._pipeline.on_event = self._services.emit
         embedder = make_embedder(self.settings)
@@ -146,7 +150,7 @@ class CaalAgent(Agent):
             configured_tiers(self.settings) if tiers is None else tiers,
             self._pipeline,
             methods=self._method_specs,
-            on_begin=self._services.redact_logs,
+            on_begin=self._services.prepare,
             on_ready=self._services.begin,
             on_close=self._services.aclose,
             on_progress=self._services.emit,
@@ -187,6 +191,7 @@ class CaalAgent(Agent):
             self._hides,
             self._on_demand,
         )
+        self._pipeline.shown = lambda: self._prompt_builder.shown
         self._own_tools = OwnTools(
             type(self).__name__,
             self._pipeline,
@@ -284,7 +289,7 @@ class CaalAgent(Agent):
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
-        history = to_items(chat_ctx)
+        history = self._items_of.read(chat_ctx)
         rounds = rounds_done(history)
         may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and may_call and self.settings.detection == "complete"
@@ -365,7 +370,15 @@ class CaalAgent(Agent):
             conn_options=conn_options,
             extra_kwargs={"question": question, "on_request": on_request} if is_ours else NOT_GIVEN,
         )
-        return stream if is_ours else limited(stream, calls_left(question.conversation))
+        return stream if is_ours else as_heard(stream, question)
+
+    def make_userdata(self) -> Any:
+        """Return what tools find as `context.userdata`; None for nothing. Override it.
+
+        The commands (`chat`, `console`, `dev`, `start`) and `Conversation` ask for it once a
+        session. A session of one's own is given it: `AgentSession(userdata=...)`.
+        """
+        return None
 
     @property
     def model(self) -> llm.LLM:
@@ -390,7 +403,7 @@ class CaalAgent(Agent):
         """Return the beginning of every turn's prompt: the instructions and the tools."""
         tools = llm.ToolContext(self.tools).flatten()
         self._own_tools.guard_in(tools)
-        items = to_items(self.chat_ctx)
+        items = self._items_of.read(self.chat_ctx)
         if not any(isinstance(item, SystemItem) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
             items = (SystemItem(instructions_text(self.instructions)), *items)

@@ -88,6 +88,7 @@ class Conversation:
             `hooks` are called as in a room.
         model: What it asks, which stays its owner's to close. None takes the model of the agent's
             settings, with its fallbacks.
+        userdata: What tools find as `context.userdata`; None takes the agent's `make_userdata()`.
         turn_s: Seconds that a turn may take.
         conn_options: How often LiveKit asks the model again, and when; None is LiveKit's default.
         agent_options: What `CaalAgent` takes, where no agent is given.
@@ -98,6 +99,7 @@ class Conversation:
         agent: CaalAgent | None = None,
         model: LLM | None = None,
         *,
+        userdata: Any = None,
         turn_s: float = TURN_S,
         conn_options: NotGivenOr[SessionConnectOptions] = NOT_GIVEN,
         **agent_options: Any,
@@ -109,6 +111,7 @@ class Conversation:
         """What the agent has said and done on entering, once the conversation is open."""
         self._model = model
         self._own_model: LLM | None = None
+        self._userdata: Final = userdata
         self._turn_s: Final = turn_s
         self._conn_options: Final = conn_options
         self._session: AgentSession[Any] | None = None
@@ -199,7 +202,8 @@ class Conversation:
         if self._model is None:
             self._own_model = self._own_model or await session_llm(settings)
         model = self._model or self._own_model
-        session = text_session(settings, model, conn_options=self._conn_options)
+        userdata = self.agent.make_userdata() if self._userdata is None else self._userdata
+        session = text_session(settings, model, userdata=userdata, conn_options=self._conn_options)
         self._session = session
         async with self._turn():
             result: RunResult[Any] = await session.start(self.agent, capture_run=True)  # pyright: ignore[reportUnknownVariableType]  # LiveKit left its type open

@@ -75,14 +75,16 @@ def make_voice(settings: Settings) -> SpeechModels:
 
 
 def voice_session(
-    settings: Settings, voice: SpeechModels, model: LLM | None = None
+    settings: Settings, voice: SpeechModels, model: LLM | None = None, *, userdata: Any = None
 ) -> AgentSession[Any]:
-    """Make a session that listens and speaks. `model` comes from `session_llm`.
+    """Make a session that listens and speaks. `model` comes from `session_llm`; tools find
+    `userdata` as `context.userdata`.
 
     Voice activity decides where turns end and when a person interrupts, as LiveKit's models for
     both run in a cloud.
     """
     return AgentSession(
+        userdata=userdata,
         stt=voice.stt or NOT_GIVEN,
         tts=voice.tts or NOT_GIVEN,
         vad=voice.vad,
@@ -98,10 +100,13 @@ def text_session(
     settings: Settings,
     model: LLM | None = None,
     *,
+    userdata: Any = None,
     conn_options: NotGivenOr[SessionConnectOptions] = NOT_GIVEN,
 ) -> AgentSession[Any]:
-    """Make a session for typed text. `model` comes from `session_llm`."""
+    """Make a session for typed text. `model` comes from `session_llm`; tools find `userdata` as
+    `context.userdata`."""
     return AgentSession(
+        userdata=userdata,
         llm=model or make_llm(settings),
         conn_options=conn_options,
         vad=None,

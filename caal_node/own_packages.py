@@ -1,9 +1,9 @@
 """Makes sure that `mcp_bridge` and `n8n` are the packages of this distribution.
 
 Other distributions install packages of these names too. So a wheel keeps ours in a folder of its
-own, which `caal_node.pth` puts at the end of the path: nobody overwrites anybody's files, and where
-there is another package of that name, it is the one that `import` finds. A process that imports
-caal_node gets ours under these names, and is told what it cannot import beside it.
+own, and nothing else of the environment finds them there: nobody overwrites anybody's files. A
+process that imports caal_node gets ours under these names from then on, and is told what it cannot
+import beside it.
 """
 
 from __future__ import annotations

@@ -101,6 +101,11 @@ class PromptBuilder:
         given, _, fitting_ones = self._offered
         return frozenset(given.names).difference(fitting_ones.names)
 
+    @property
+    def shown(self) -> PromptTools:
+        """The tools of the last question, as far as they stand in front of a conversation."""
+        return self._offered[2] if self._offered is not None else PromptTools()
+
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
         """Return example utterances by exposed name: the settings', else the author's."""
         table = self._table()

@@ -14,11 +14,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
+from weakref import WeakSet
 
 from livekit import rtc
 from livekit.agents import AgentSession, UserInputTranscribedEvent, llm
@@ -48,6 +49,7 @@ from caal_node.room.cue_player import CueSink, LateCueSink
 from caal_node.room.cue_track import publish_cues
 from caal_node.room.cues import CueSet
 from caal_node.room.hooks import HookNotifier, Hooks
+from caal_node.room.other_participants import close_to_others, keep_job_alive
 from caal_node.room.presence import EventListener, Presence
 from caal_node.room.read_ahead import ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
@@ -119,6 +121,8 @@ class SessionServices:
         self._ahead: ReadAhead | None = None
         self._on_request: OnRequest | None = None
         self._exit_stack = AsyncExitStack()
+        self._redacted: WeakSet[AgentSession[Any]] = WeakSet()
+        """Sessions until whose end logs are redacted."""
         self.announcer = SessionAnnouncer()
         """Speaks by itself in the session that the agent is in."""
         self.warmed = asyncio.Event()
@@ -133,9 +137,28 @@ class SessionServices:
         """Wait until the owner's async callbacks have ended."""
         await asyncio.gather(*(queue.done() for queue in self._queues))
 
-    def redact_logs(self) -> None:
-        """Redact what is logged until `aclose`, from before `begin` on, as sources log by then."""
-        self._exit_stack.enter_context(logs_redacted(self._redaction))
+    async def prepare(self) -> None:
+        """Close the session to others in its room, and redact logs, before any source is asked."""
+        session = self._agent.session
+        self._redact_logs(session)
+        await close_to_others(session, open_session_host=self._agent.settings.open_session_host)
+
+    def _redact_logs(self, session: AgentSession[Any]) -> None:
+        """Redact what is logged until `session` has closed.
+
+        LiveKit closes other toolsets beside ours and after it, and whatever is closed still logs.
+        """
+        if session in self._redacted:
+            return
+        self._redacted.add(session)
+        redacting = ExitStack()
+        redacting.enter_context(logs_redacted(self._redaction))
+
+        def end(_: object) -> None:
+            self._redacted.discard(session)
+            redacting.close()
+
+        session.once("close", end)
 
     async def begin(self) -> None:
         """Attach to the agent's session. What needs the room starts once the room is connected."""
@@ -160,6 +183,7 @@ class SessionServices:
                 timing.follow(self._agent.model)
             self._on_request = trace
         if room is not None:
+            self._run_beside("caal-job", keep_job_alive(room))
             transcript = Transcript.of_room(room, show_arguments=settings.show_arguments)
             self._exit_stack.push_async_callback(transcript.aclose)
             attributes = Attributes.of_room(room)

@@ -9,7 +9,7 @@ record`. A service changes the states as the real one does, as far as `SERVICES`
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -158,11 +158,13 @@ class HomeAssistantStandIn:
 
 
 @asynccontextmanager
-async def stand_in() -> AsyncGenerator[HomeAssistantStandIn]:
-    """Serve on a free port of this machine."""
+async def stand_in(
+    speak: Callable[[web.Request], Awaitable[web.StreamResponse]] | None = None,
+) -> AsyncGenerator[HomeAssistantStandIn]:
+    """Serve on a free port of this machine; `speak` is a websocket API of another kind."""
     home = HomeAssistantStandIn()
     app = web.Application()
-    app.router.add_get("/api/websocket", home.speak)
+    app.router.add_get("/api/websocket", speak or home.speak)
     app.router.add_post("/api/mcp/assist", home.post)
     runner = web.AppRunner(app)
     await runner.setup()

@@ -113,7 +113,12 @@ class Ollama:
 
 
 def find_ollama() -> Path | None:
-    """`ollama` on PATH, else what .ci/build-ollama left in the cache, else Go's own bin."""
+    """`ollama` on PATH, else what .ci/build-ollama left in the cache, else Go's own bin.
+
+    None in tests that run as if there were none (`tests/bare`).
+    """
+    if os.environ.get("TESTS_WITHOUT_OLLAMA"):
+        return None
     if (on_path := shutil.which("ollama")) is not None:
         return Path(on_path)
     if built := sorted(cache.binaries().glob("ollama-*")):

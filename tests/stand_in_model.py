@@ -31,12 +31,19 @@ _SCHEMA_PROBE: Final = b"k7q2"
 
 @dataclass(frozen=True)
 class Call:
-    """A structured call. `pieces` is how many deltas its arguments come in (OpenAI, streamed)."""
+    """A structured call. `pieces` is how many deltas its arguments come in (OpenAI, streamed), and
+    `sent` how many characters of them, if not all (OpenAI)."""
 
     name: str
     arguments: dict[str, Any] = field(default_factory=dict[str, Any])
     id: str = ""
     pieces: int = 3
+    sent: int | None = None
+
+    @property
+    def text(self) -> str:
+        """What comes of its arguments as JSON."""
+        return json.dumps(self.arguments)[: self.sent]
 
 
 @dataclass(frozen=True)
@@ -621,7 +628,7 @@ class _OpenAIForm(_Form):
             message["tool_calls"] = [
                 {
                     "type": "function",
-                    "function": {"name": c.name, "arguments": json.dumps(c.arguments)},
+                    "function": {"name": c.name, "arguments": c.text},
                     "id": c.id or f"standIn{number}",
                 }
                 for number, c in enumerate(calls)
@@ -641,9 +648,8 @@ class _OpenAIForm(_Form):
     def _call_parts(self, call: Call) -> Iterable[dict[str, Any]]:
         index = self.calls
         self.calls += 1
-        text = json.dumps(call.arguments)
-        size = -(-len(text) // call.pieces)
-        first, *rest = [text[at : at + size] for at in range(0, len(text), size)]
+        size = max(1, -(-len(call.text) // call.pieces))
+        first, *rest = [call.text[at : at + size] for at in range(0, len(call.text), size)] or [""]
         yield {
             "index": index,
             "id": call.id or f"standIn{index}",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -42,6 +43,11 @@ def clean_environment(**env: str) -> dict[str, str]:
     return {**kept, **env}
 
 
+def _hears_ctrl_c() -> None:
+    # A shell's background jobs ignore it, and so do the programs that they start.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """`caal-node`, or another `module`, with `args` in `folder`, as a person has it before them."""
 
@@ -56,6 +62,7 @@ class Terminal:
             env=clean_environment(**own | env),  # pyright: ignore[reportArgumentType]
             cwd=str(folder),
             dimensions=(ROWS, COLUMNS),
+            preexec_fn=_hears_ctrl_c,
         )
         self._screen = pyte.Screen(COLUMNS, ROWS)
         self._stream = pyte.ByteStream(self._screen)

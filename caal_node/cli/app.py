@@ -14,7 +14,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -25,14 +25,14 @@ from caal_node.cli.mcp_commands import mcp_app
 from caal_node.cli.output import console as output_console
 from caal_node.cli.output import help_style, log_to_stderr
 from caal_node.config.bounded_settings import bounded_settings
-from caal_node.config.env_file import ENV_FILE, read_env_file
+from caal_node.config.env_file import read_env_files
 from caal_node.core.errors import CaalError
 from caal_node.version import __version__
 
 NAME: Final = "caal-node"
 HELP: Final = frozenset({"-h", "--help"})
 ENV_NAMES: Final = 6
-"""Variables of `.env` that are named; what is more is counted."""
+"""Variables of a file that are named; what is more is counted."""
 
 app = typer.Typer(
     **help_style(),
@@ -103,6 +103,7 @@ def init(
 
 @app.callback()
 def begin(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -115,15 +116,19 @@ def begin(
 ) -> None:
     """Local LLMs that use tools by voice, in a LiveKit room.
 
-    Variables of a file .env in the working directory are read, below those that are set.
+    Variables of .env.local and .env in the working directory are read, in this order, below those
+    that are set.
     """
-    if HELP.isdisjoint(sys.argv) and (names := read_env_file(os.environ)):
-        more = f" and {len(names) - ENV_NAMES} more" if len(names) > ENV_NAMES else ""
-        _say(f"{ENV_FILE} sets {', '.join(names[:ENV_NAMES])}{more}", style="dim")
+    if HELP.isdisjoint(sys.argv):
+        context.obj = read_env_files(os.environ)
 
 
 @app.command()
 def chat(
+    context: typer.Context,
+    question: Annotated[
+        str | None, typer.Argument(help="Answer this and end; without it, a conversation.")
+    ] = None,
     as_json: Json = False,
     agent: AgentOption = None,
     model: Annotated[
@@ -145,6 +150,7 @@ def chat(
     from caal_node.cli.model_server import ready_settings
 
     if verbose:
+        _say_what_files_set(context.obj)
         log_to_stderr(logging.INFO)
     else:
         log_to_stderr(logging.ERROR, leave_out=is_told)
@@ -155,7 +161,7 @@ def chat(
         settings = settings.with_given("--dry-run", {"dry_run": True})
     agent_class(agent or settings.agent)  # one's own mistake is told before a missing server
     settings = ready_settings(settings, agent)
-    raise typer.Exit(_run(lambda: run_chat(settings, agent, as_json=as_json)))
+    raise typer.Exit(_run(lambda: run_chat(settings, agent, as_json=as_json, question=question)))
 
 
 @app.command(context_settings=_PASS_ON)
@@ -247,9 +253,13 @@ def tools(
 
 @tools_app.command(name="add")
 def add_tools(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="The toolset; none lists all.", autocompletion=completion.toolsets),
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME...",
+            help="The toolsets; none lists all.",
+            autocompletion=completion.toolsets,
+        ),
     ] = None,
     options: Annotated[
         list[str] | None,
@@ -265,17 +275,30 @@ def add_tools(
 ) -> None:
     """Turn on tools that come along, such as timers, lists or weather; without NAME, list them."""
     log_to_stderr(logging.ERROR)
-    if name and as_json:
+    if names and as_json:
         raise typer.BadParameter("--json lists the toolsets; leave it or NAME out")
-    if not name and (options or yes or unchecked):
+    if not names and (options or yes or unchecked):
         raise typer.BadParameter("name the toolset, such as: caal-node tools add lists --yes")
+    if names and len(names) > 1 and options:
+        raise typer.BadParameter("--set is for one toolset; add the others by themselves")
     from caal_node.cli import toolsets as work
 
     settings = bounded_settings()
-    if not name:
+    if not names:
         work.list_toolsets(settings, as_json=as_json)
-    else:
-        work.add_toolset(settings, name, options or [], ask=not yes, check=not unchecked)
+    for name in names or ():
+        # As it is now: those that were added just before are in it.
+        work.add_toolset(bounded_settings(), name, options or [], ask=not yes, check=not unchecked)
+
+
+@tools_app.command(name="remove")
+def remove_tools(
+    name: Annotated[str, typer.Argument(help="The toolset.", autocompletion=completion.toolsets)],
+) -> None:
+    """Turn a toolset off: its table in caal.toml goes, and the rest of the file stays."""
+    from caal_node.cli.toolsets import remove_toolset
+
+    remove_toolset(bounded_settings(), name)
 
 
 @tools_app.command(name="new")
@@ -292,8 +315,9 @@ def new_tools(
 
 
 @app.command()
-def doctor(as_json: Json = False) -> None:
+def doctor(context: typer.Context, as_json: Json = False) -> None:
     """Check everything that is configured, and say how to mend what is wrong."""
+    _say_what_files_set(context.obj)
     log_to_stderr(logging.ERROR)
     from caal_node.cli.doctor import run_doctor
 
@@ -319,8 +343,11 @@ def trace(
 @app.command()
 def validate(
     model: Annotated[
-        str, typer.Argument(help="A name, or api:model@url.", autocompletion=completion.models)
-    ],
+        str | None,
+        typer.Argument(
+            help="A name, or api:model@url; default: CAAL_MODEL.", autocompletion=completion.models
+        ),
+    ] = None,
     full_suite: Annotated[bool, typer.Option("--full-suite", help="Twice as many cases.")] = False,
     as_json: Json = False,
     report: Annotated[Path | None, typer.Option(help="Markdown file to write as well.")] = None,
@@ -464,6 +491,12 @@ def try_(
 
     worked = _run(lambda: try_workflow(bounded_settings(), name, arguments or [], as_json=as_json))
     raise typer.Exit(0 if worked else 1)
+
+
+def _say_what_files_set(files: Mapping[Path, tuple[str, ...]]) -> None:
+    for path, names in files.items():
+        more = f" and {len(names) - ENV_NAMES} more" if len(names) > ENV_NAMES else ""
+        _say(f"{path} sets {', '.join(names[:ENV_NAMES])}{more}", style="dim")
 
 
 def _say(words: str, *, style: str) -> None:

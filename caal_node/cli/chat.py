@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, nullcontext
 from typing import Final
 
 from livekit.agents import APIConnectionError
 
-from caal_node.cli.chat_commands import EXIT, ChatCommands
+from caal_node.cli.chat_commands import ChatCommands
 from caal_node.cli.chat_history import FILE_NAME, open_history
 from caal_node.cli.chosen_agent import chosen_agent, has_own_model
 from caal_node.cli.ctrl_c import CtrlC
@@ -40,12 +41,14 @@ INTERRUPTED: Final = 130
 """The exit code of a program that Ctrl-C has ended."""
 
 
-async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool) -> int:
-    """Run turns until the input ends, and return the exit code.
+async def run_chat(
+    settings: Settings, agent_name: str | None, *, as_json: bool, question: str | None = None
+) -> int:
+    """Run turns until the input ends, or `question` is answered, and return the exit code.
 
     Raises:
         ConfigError: the settings or the agent are wrong.
-        ModelError: there is no model any more that can be asked.
+        ModelError: there is no model any more that can be asked, and nobody who waits for it.
     """
     out = console()
     transcript = TerminalTranscript(out)
@@ -56,23 +59,35 @@ async def run_chat(settings: Settings, agent_name: str | None, *, as_json: bool)
         else:
             transcript(event)
 
-    agent = chosen_agent(settings, agent_name, on_event=on_event, cue_sink=SilentCueSink())
-    commands = ChatCommands(agent, settings, out)
-    async with AsyncExitStack() as stack:
-        conversation = Conversation(agent)
-        with transcript.waiting("looking for tools") if not as_json else nullcontext():
-            await stack.enter_async_context(conversation)
-            if not as_json:
-                await commands.find_names()
-        chat = _Chat(conversation, commands)
-        if as_json:
-            return await _run_lines(chat, None)
-        transcript.print_ready(len(commands.tools), agent.failed)
-        if line := dry_run_line(settings):
-            transcript.print_note(f"{line}: {DRY_RUN}")
-        if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty():
-            return await _run_typed(chat, commands, transcript)
-        return await _run_lines(chat, commands)
+    typed = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    lines = typed_lines(standard_input(), max_chars=MAX_LINE_CHARS)
+    quiet = as_json or question is not None
+    while True:
+        agent = chosen_agent(settings, agent_name, on_event=on_event, cue_sink=SilentCueSink())
+        commands = ChatCommands(agent, settings, out)
+        async with AsyncExitStack() as stack:
+            conversation = Conversation(agent)
+            with transcript.waiting("looking for tools") if not quiet else nullcontext():
+                await stack.enter_async_context(conversation)
+                if not quiet:
+                    await commands.find_names()
+            chat = _Chat(conversation, commands)
+            if question is not None:
+                failure = await chat.say(question[:MAX_LINE_CHARS])
+                _print_failure(failure)
+                return 1 if failure else 0
+            if as_json:
+                return await _run_lines(lines, chat, None)
+            transcript.print_ready(len(commands.tools), agent.failed)
+            if line := dry_run_line(settings):
+                transcript.print_note(f"{line}: {DRY_RUN}")
+            if typed:
+                code = await _run_typed(chat, commands, transcript)
+            else:
+                code = await _run_lines(lines, chat, commands)
+        if not commands.is_cleared:
+            return code
+        settings = commands.settings  # /model may have changed them
 
 
 def is_told(record: logging.LogRecord) -> bool:
@@ -126,9 +141,9 @@ class _Chat:
         self._conversation.agent.cancel_calls()
 
 
-async def _run_lines(chat: _Chat, commands: ChatCommands | None) -> int:
+async def _run_lines(lines: AsyncIterator[str], chat: _Chat, commands: ChatCommands | None) -> int:
     """Take lines from a pipe or a file. Without `commands` every line is a turn."""
-    async for typed in typed_lines(standard_input(), max_chars=MAX_LINE_CHARS):
+    async for typed in lines:
         line = typed.strip()
         if commands is not None and commands.is_command(line):
             if not await commands.run(line):
@@ -157,13 +172,15 @@ async def _run_typed(chat: _Chat, commands: ChatCommands, transcript: TerminalTr
                 continue
             ctrl_c.presses = 0
             line = line.strip()[:MAX_LINE_CHARS]
-            if line == EXIT:
-                return 0
             if commands.is_command(line):
-                await ctrl_c.during(commands.run(line))
+                if await ctrl_c.during(commands.run(line)) is False:
+                    return 0
             elif line:
-                with transcript.waiting("the model answers"):
-                    failure = await ctrl_c.during(chat.say(line), chat.cancel_calls)
+                try:
+                    with transcript.waiting("the model answers"):
+                        failure = await ctrl_c.during(chat.say(line), chat.cancel_calls)
+                except ModelUnreachable as error:  # it may be back in the next turn
+                    failure = str(error)
                 _print_failure(failure)
             if 0 < ctrl_c.presses < LAST_PRESS:
                 transcript.print_note(f"Stopped. {ONCE_MORE}")

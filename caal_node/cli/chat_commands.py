@@ -33,9 +33,11 @@ HELP: Final[Mapping[str, str]] = {
     "/tools": "[NAME]   every tool, or all that is known of one",
     "/reload": "         list the tools again",
     "/model": "[MODEL]  the model in use, or another from now on: a name, or api:model@url",
+    "/clear": "         begin a new conversation",
     "/help": "         these commands",
-    EXIT: "         end the chat, as Ctrl-D does",
+    EXIT: "         end the chat, as exit, quit, /quit, /bye and Ctrl-D do",
 }
+_ENDS: Final = frozenset({EXIT, "/quit", "/bye", "exit", "quit"})
 _COMMAND: Final = re.compile(r"(/[a-z]+)(?:\s+(\S.*))?")
 """`/etc/hosts is gone` is none: it goes to the model."""
 
@@ -57,6 +59,8 @@ class ChatCommands:
         self.tools: Sequence[str] = ()
         """The names of all tools, as they were last listed."""
         self._models: Sequence[str] = ()
+        self.is_cleared = False
+        """Whether another conversation is to follow."""
 
     async def find_names(self) -> None:
         """Look for the names of tools, and of the models that their server has."""
@@ -69,13 +73,14 @@ class ChatCommands:
 
     def is_command(self, line: str) -> bool:
         """Say whether a line is a command, known or not."""
-        return _COMMAND.fullmatch(line) is not None
+        return line in _ENDS or _COMMAND.fullmatch(line) is not None
 
     async def run(self, line: str) -> bool:
-        """Run the command of `line`; return False where the chat is to end."""
+        """Run the command of `line`; return False where the conversation is to end."""
         match = _COMMAND.fullmatch(line)
         name, rest = match.groups(default="") if match else (line, "")
-        if name == EXIT:
+        self.is_cleared = name == "/clear"
+        if self.is_cleared or name in _ENDS:
             return False
         if (command := self._run.get(name)) is None:
             self._print(f"there is no {name}; /help lists the commands", "yellow")
@@ -111,6 +116,7 @@ class ChatCommands:
         if not isinstance(model, LLM):
             raise ConfigError("only a caal_node.LLM can be changed; this agent has another kind")
         if not name:
+            self._models = await known_models(self.settings)
             self._print(f"{model.model} is in use; known are: {', '.join(self._models)}", "dim")
             return
         chosen = with_chosen_model(self.settings, name, "/model")

@@ -18,26 +18,38 @@ from typing import Any
 from livekit.agents.llm import LLM
 
 from caal_node.agent import CaalAgent
+from caal_node.agent_options import options_given
 from caal_node.config.settings import Settings
+from caal_node.core.addresses import without_userinfo
 from caal_node.core.errors import ConfigError
 from caal_node.core.model_ref import parse_reference
 
 
 def chosen_agent(settings: Settings, name: str | None, **options: Any) -> CaalAgent:
-    """Return an instance of `name`, which is written `module:Class`.
+    """Return an instance of `name`, which is written `module:Class`. Its `__init__` need not take
+    the options.
 
     Raises:
         ConfigError: the module or the class is not there, is no CaalAgent, or takes no options.
     """
     agent = agent_class(name or settings.agent)
+    options["settings"] = settings
+    signature = inspect.signature(agent)
+    taken = {key: options[key] for key in options if _takes(signature, key)}
     try:
-        inspect.signature(agent).bind(settings=settings, **options)
+        signature.bind(**taken)
     except TypeError as error:
         raise ConfigError(
             f"CAAL_AGENT: {name or settings.agent} cannot be made ({error}); give its __init__ "
-            "**options, and pass them on to super().__init__"
+            "no arguments without defaults"
         ) from error
-    return agent(settings=settings, **options)
+    with options_given(**options):
+        return agent(**taken)
+
+
+def _takes(signature: inspect.Signature, key: str) -> bool:
+    kinds = {each.kind for each in signature.parameters.values()}
+    return key in signature.parameters or inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def brings_model(settings: Settings, name: str | None) -> bool:
@@ -94,4 +106,4 @@ def with_chosen_model(settings: Settings, model: str, where: str) -> Settings:
     try:
         return settings.with_model(parse_reference(model))
     except ValueError as error:
-        raise ConfigError(f"{where} {model!r}: {error}") from None
+        raise ConfigError(f"{where} {without_userinfo(model)!r}: {error}") from None

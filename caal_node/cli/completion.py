@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from caal_node.config.bounded_settings import bounded_settings
-from caal_node.config.env_file import read_env_file
+from caal_node.config.env_file import read_env_files
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import CaalError
@@ -64,7 +64,7 @@ def servers(incomplete: str) -> list[str]:
 
 def _settings() -> Settings:
     env = dict(os.environ)
-    read_env_file(env)
+    read_env_files(env)
     return bounded_settings(env)
 
 
@@ -101,13 +101,14 @@ async def known_models(settings: Settings) -> list[str]:
     from caal_node.http_client import open_client
 
     names = [settings.model, *map(str, settings.fallbacks)]
-    address = settings.model_address + ("/v1" if settings.api == "ollama" else "")
+    ollama = settings.api == "ollama"
+    path, models, name = ("/api/tags", "models", "name") if ollama else ("/models", "data", "id")
     key = settings.api_key.get_secret_value() if settings.api_key else ""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     with contextlib.suppress(
         TimeoutError, httpx2.HTTPError, httpx2.InvalidURL, ValueError, TypeError, KeyError
     ):
         async with asyncio.timeout(SERVER_S), open_client(headers=headers) as http:
-            listed = (await http.get(f"{address}/models")).json()
-        names += [str(model["id"]).removesuffix(":latest") for model in listed["data"]]
+            listed = (await http.get(f"{settings.model_address}{path}")).json()
+        names += [str(model[name]).removesuffix(":latest") for model in listed[models]]
     return list(dict.fromkeys(names))

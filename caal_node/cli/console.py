@@ -13,11 +13,14 @@ still goes wrong in the job ends the console.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 import typer
@@ -38,6 +41,8 @@ TEXT: Final = "--text"
 DEVICES: Final = ("--input-device", "--output-device")
 LOG_LEVEL: Final = "WARN"
 """LiveKit's own, DEBUG, buries a conversation; --log-level and LIVEKIT_LOG_LEVEL go before it."""
+_BEGIN_S: Final = 120.0
+"""Seconds for which keys wait for the session: a model that is not in memory yet takes a minute."""
 
 
 def run_console(
@@ -55,6 +60,7 @@ def run_console(
     settings = ready_settings(settings)
     voice = _voice(settings, arguments)
     ended_by: list[Exception] = []
+    begun = threading.Event()
 
     def end(error: Exception) -> None:
         ended_by.append(error)
@@ -67,10 +73,12 @@ def run_console(
             await _converse(context, settings, voice, end, typed=TEXT in arguments)
         except Exception as error:
             end(error)
+        finally:
+            begun.set()
 
     server = AgentServer(log_level=LOG_LEVEL)
     server.rtc_session(entrypoint)
-    with _plugins_of_the_job():
+    with _plugins_of_the_job(), _every_key_read(begun):
         try:
             hand_over(server)
         finally:
@@ -90,7 +98,11 @@ async def _converse(
     # In LiveKit's development mode every session makes a detector of turns that it does not use,
     # and that warns of missing keys for LiveKit's cloud.
     os.environ.pop("LIVEKIT_DEV_MODE", None)
-    session = voice_session(settings, voice, model)
+    # LiveKit shows a typed conversation itself, and of a spoken one no word.
+    screen: Any = AgentsConsole.get_instance()
+    told = {} if typed else {"on_event": TerminalTranscript(screen.console, echo_user=True)}
+    agent = chosen_agent(settings, None, **told)
+    session = voice_session(settings, voice, model, userdata=agent.make_userdata())
     if isinstance(session.llm, LLM):
         context.add_shutdown_callback(session.llm.aclose)
 
@@ -99,7 +111,6 @@ async def _converse(
             end(CaalError(f"the conversation ended: {getattr(event.error, 'error', event.error)}"))
 
     session.on("close", closed)
-    screen: Any = AgentsConsole.get_instance()
 
     async def close_devices() -> None:
         # They would go on to call a loop that is closed.
@@ -107,9 +118,7 @@ async def _converse(
         await asyncio.to_thread(screen.set_speaker_enabled, False)
 
     context.add_shutdown_callback(close_devices)
-    # LiveKit shows a typed conversation itself, and of a spoken one no word.
-    told = {} if typed else {"on_event": TerminalTranscript(screen.console, echo_user=True)}
-    await start_and_stay(session, chosen_agent(settings, None, **told), context.room)
+    await start_and_stay(session, agent, context.room)
 
 
 def _voice(settings: Settings, arguments: Sequence[str]) -> SpeechModels:
@@ -118,11 +127,31 @@ def _voice(settings: Settings, arguments: Sequence[str]) -> SpeechModels:
         named = any(each.partition("=")[0] in DEVICES for each in arguments)
         _require_sound(default_devices=not named)
         return make_voice(settings)
+    _do_without_sound()
     try:
         return make_voice(settings)
     except ConfigError as error:
         typer.echo(f"Without speech, as {error}", err=True)
         return SpeechModels(None, None, None)
+
+
+def _do_without_sound() -> None:
+    """Give LiveKit's console a `sounddevice` without devices where PortAudio is not installed.
+
+    It imports the package before it looks whether anybody wants to speak. Who then switches from
+    typing to speaking reads LiveKit's own words about a missing microphone.
+    """
+    try:
+        importlib.import_module("sounddevice")
+    except (ImportError, OSError) as error:
+        absent: Any = ModuleType("sounddevice", str(error))
+        absent.default = SimpleNamespace(device=(None, None))
+        absent.query_devices = _no_devices
+        sys.modules["sounddevice"] = absent
+
+
+def _no_devices(*_: object, **__: object) -> None:
+    raise OSError("PortAudio is not installed")
 
 
 def _require_sound(*, default_devices: bool) -> None:
@@ -149,3 +178,38 @@ def _plugins_of_the_job() -> Generator[None]:
         yield
     finally:
         Plugin.register_plugin = checked
+
+
+@contextmanager
+def _every_key_read(begun: threading.Event) -> Generator[None]:
+    """Let the console keep what is typed or pasted before its session has begun, or while it draws.
+
+    LiveKit shows its prompt before the session runs, and a line that is entered then ends the
+    console. It also empties the terminal's queue (`TCSAFLUSH`) before each key that it reads.
+    """
+    keys: Any = importlib.import_module("livekit.agents.cli.readchar")
+    flushing = keys._posix_readchar
+
+    def read_key() -> str:
+        if not begun.wait(_BEGIN_S):
+            begun.set()  # What hinders the session is shown; keys are read all the same.
+        return _read_key()
+
+    keys._posix_readchar = read_key
+    try:
+        yield
+    finally:
+        keys._posix_readchar = flushing
+
+
+def _read_key() -> str:
+    import termios  # Windows has none, and LiveKit reads its keys in another way
+
+    kept = termios.tcgetattr(sys.stdin)
+    by_key = termios.tcgetattr(sys.stdin)
+    by_key[3] = by_key[3] & ~(termios.ICANON | termios.ECHO) | termios.ISIG
+    try:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, by_key)
+        return sys.stdin.read(1)
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, kept)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -89,7 +90,14 @@ async def run_doctor(settings: Settings, *, as_json: bool = False) -> int:
         rows = [dataclasses.asdict(finding) for finding in findings]
         print(json.dumps({"ok": healthy, "checks": rows}, ensure_ascii=False))
     else:
-        print_table(console(), _table(findings))
+        # What is wrong comes last, where it stays on the screen.
+        order = list(_STYLES)
+        print_table(
+            console(), _table(sorted(findings, key=lambda finding: order.index(finding.status)))
+        )
+        counts = Counter(finding.status for finding in findings)
+        summary = ", ".join(f"{counts[status]} {status}" for status in order)
+        console().print(summary, style=_STYLES["ok" if healthy else "fail"])
     return 0 if healthy else 1
 
 

@@ -21,7 +21,7 @@ _WRITTEN: Final = {".env": ".env.example", "mcp_servers.json.example": "mcp_serv
 _OWNER_ONLY: Final = 0o600
 """Keys will stand in these files."""
 _NEXT: Final = """Next:
-  settings         .env (what stands there is the default of each)
+  settings         .env (each default is a comment; remove the # to change one)
   MCP servers      copy what you need of mcp_servers.json.example to mcp_servers.json,
                    or what other programs here use: caal-node mcp import
   is all there?    caal-node doctor

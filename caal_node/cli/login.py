@@ -18,6 +18,7 @@ from caal_node.config.mcp_file import load_mcp_servers
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
+from mcp_bridge.core.files import make_private_folder
 from mcp_bridge.transports.oauth import MAX_URL_CHARS
 
 SIGN_IN_S: Final = 600.0
@@ -89,7 +90,7 @@ def _sign_in_folder() -> Path:
     """
     folder = paths.sign_ins()
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
             return folder
     except OSError as error:

@@ -17,7 +17,7 @@ from caal_node.cli.tools import all_entries, find_entry, head_names
 from caal_node.config.settings import Settings
 from caal_node.core.caller import Caller, CallOrigin
 from caal_node.core.errors import ConfigError, InvalidArguments
-from caal_node.policy.audit import unused_globs
+from caal_node.policy.audit import taken_names, unused_globs
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_middleware import CallMiddleware, Preview, ToolCallRequest
 from caal_node.tools.middleware.policy_check import PolicyChecks
@@ -128,6 +128,7 @@ def _remarks(policies: PolicyChecks, entries: Sequence[ToolEntry], agent: CaalAg
     for check in policies.checks:
         remarks += check.policy.warnings
         tools = [(entry.exposed, entry.spec) for entry in entries]
+        remarks += taken_names(check.policy, tools)
         remarks += [f"{line}{some}" for line in unused_globs(check.policy, tools)]
     return remarks
 

@@ -80,9 +80,10 @@ class TerminalTranscript:
                 return f"[dim]         {escape(tool)} {escape(f'{count} {message}'.rstrip())}[/dim]"
             case ConfirmationEnded(tool=tool, answer=answer):
                 return f"[dim]answer   {answer}, to {escape(tool)}[/dim]"
-            case ToolCallEnded(tool=tool, outcome=outcome, duration_ms=took):
+            case ToolCallEnded(tool=tool, outcome=outcome, duration_ms=took, reason=reason):
                 colour = "green" if outcome == "ok" else "red"
-                return f"[{colour}]{outcome:<8}[/] {escape(tool)} [dim]after {took} ms[/]"
+                why = f": {escape(reason)}" if reason else ""
+                return f"[{colour}]{outcome:<8}[/] {escape(tool)} [dim]after {took} ms[/]{why}"
             case CuePlayed(kind):
                 return f"[dim]cue      {_CUES[kind]}[/]"
             case Spoken(text):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import difflib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -40,6 +41,8 @@ OWN_SCHEMA: Final = "the tool's own schema"
 """A parameter that no other source describes was found here."""
 STARTS_S: Final = 3_600.0
 """Seconds for all starts together; a `connect_timeout` may be as long as that."""
+_ALIKE: Final = 0.6
+"""Likeness (0 to 1) of two spellings from which one may be meant for the other."""
 LOOK_S: Final = 0.2
 """Seconds between two looks at what is still starting."""
 STILL_STARTING: Final = (
@@ -199,7 +202,9 @@ def resolve_tool(table: ToolTable, name: str) -> ToolEntry:
     try:
         return table.resolve(name)
     except UnknownTool as error:
-        near = f" Did you mean {' or '.join(error.valid)}?" if error.valid else ""
+        # The model is told of all that might do; a person has mistyped one of them.
+        alike = difflib.get_close_matches(name, error.valid, 3, _ALIKE)
+        near = f" Did you mean {' or '.join(alike)}?" if alike else ""
         raise ConfigError(f"{error}{near} `caal-node tools` lists all.") from None
 
 

@@ -55,6 +55,34 @@ def with_toolset(text: str, name: str, options: Mapping[str, Any]) -> str:
     return changed
 
 
+def without_toolset(text: str, name: str) -> str:
+    """Return a `caal.toml`'s text without the table of a toolset.
+
+    Raises:
+        ConfigError: the text has a form that cannot be changed safely.
+    """
+    try:
+        document: Any = tomlkit.parse(text)
+        document[TABLE].pop(name)
+        changed = tomlkit.dumps(document)
+        # A line above the next table counts as part of this one, and is its owner's to remove.
+        left = set(changed.splitlines())
+        lines = (line for line in text.splitlines() if line.lstrip().startswith("#"))
+        changed = "".join(f"{line}\n" for line in lines if line not in left) + changed
+        wanted: Any = tomllib.loads(text)
+        wanted[TABLE].pop(name)
+        after = tomllib.loads(changed)
+        is_right = {TABLE: {}, **after} == wanted
+    except (TOMLKitError, ValueError, KeyError, TypeError, AttributeError):
+        changed, is_right = "", False
+    if not is_right:
+        raise ConfigError(
+            f"caal.toml: its tables of toolsets are written in a way that cannot be changed. "
+            f"Nothing was written; remove the table {TABLE}.{name} by hand"
+        )
+    return changed
+
+
 def _changed(text: str, name: str, options: Mapping[str, Any]) -> str:
     document = tomlkit.parse(text)
     if TABLE not in document:

@@ -21,7 +21,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from caal_node.cli.output import console, print_table
-from caal_node.cli.toolset_file import refuse_unwritable, replace_text, with_toolset
+from caal_node.cli.toolset_file import (
+    refuse_unwritable,
+    replace_text,
+    with_toolset,
+    without_toolset,
+)
 from caal_node.cli.toolset_questions import (
     VARIABLE,
     asked_options,
@@ -119,6 +124,20 @@ def add_toolset(
     load_settings()  # what was written can be read
     console().print(f"{name} is on: {', '.join(tool_names(toolset))}", markup=False)
     console().print("Rooms that are open have them when they begin anew.", style="dim")
+
+
+def remove_toolset(settings: Settings, name: str) -> None:
+    """Take the table of a toolset out of the file.
+
+    Raises:
+        ConfigError: the file has no such table, or cannot be written.
+    """
+    if name not in settings.toolsets:
+        known = ", ".join(settings.toolsets) or "none"
+        raise ConfigError(f"{FILE}: there is no toolset {name}; there are {known}")
+    refuse_unwritable(FILE)
+    replace_text(FILE, without_toolset(read_text(FILE), name))
+    console().print(f"{name} is off; rooms that are open keep it until they end.", markup=False)
 
 
 def _stop() -> NoReturn:

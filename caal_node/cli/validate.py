@@ -28,7 +28,7 @@ from caal_node.version import __version__
 
 async def run_validate(
     settings: Settings,
-    model: str,
+    model: str | None = None,
     *,
     full: bool = False,
     as_json: bool = False,
@@ -37,11 +37,14 @@ async def run_validate(
 ) -> int:
     """Print the report; the exit code is 1 where the model does not pass, else 0.
 
+    `model` None is the settings' own.
+
     Raises:
         ConfigError: MODEL cannot be read, or the store or the report's file cannot be written.
         ModelError: the server cannot be asked; nothing is stored then.
     """
-    settings = with_chosen_model(settings, model, "MODEL")
+    if model is not None:
+        settings = with_chosen_model(settings, model, "MODEL")
     store = store or EvaluationStore()
     await asyncio.to_thread(store.check)  # before minutes are spent, not after
     with _progress() as on_step:

@@ -33,7 +33,7 @@ from caal_node.cli.output import console, on_terminal
 from caal_node.config.bounded_settings import bounded_settings
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
-from caal_node.factories import make_voice, session_llm, voice_session
+from caal_node.factories import SpeechModels, make_voice, session_llm, voice_session
 from caal_node.models.llm import LLM
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.room.relink_participant import start_and_stay
@@ -142,8 +142,10 @@ async def entrypoint(context: JobContext) -> None:
     """Run the configured agent in one room, in a session of its own."""
     settings: Settings = context.proc.userdata["settings"]
     model = await session_llm(settings)
-    session = voice_session(settings, context.proc.userdata["voice"], model)
     agent = chosen_agent(settings, None)
+    voice: SpeechModels = context.proc.userdata["voice"]
+    session = voice_session(settings, voice, model, userdata=agent.make_userdata())
     if isinstance(session.llm, LLM):
         context.add_shutdown_callback(session.llm.aclose)
-    await start_and_stay(session, agent, context.room)
+    opened = settings.open_session_host
+    await start_and_stay(session, agent, context.room, open_session_host=opened)

@@ -17,10 +17,12 @@ from typing import Any, Final, cast
 from pydantic import ValidationError
 
 from caal_node.config import toolset_tables
+from caal_node.core.addresses import without_userinfo
 from caal_node.core.errors import ConfigError
 from caal_node.policy.places import Places
 from caal_node.policy.policy import Policy
 from caal_node.policy.reader import TABLE, read_policy
+from caal_node.redaction.secret_shapes import without_secrets
 
 MAX_FILE_BYTES: Final = 1 << 20
 """A settings file with examples for a few hundred tools is a tenth of this."""
@@ -232,5 +234,6 @@ def remedy(kind: str, context: Mapping[str, Any]) -> str:
 
 
 def _shortened(value: Any) -> str:
-    text = repr(value)
+    shown = without_userinfo(value if isinstance(value, str) else repr(value))
+    text = without_secrets(repr(shown) if isinstance(value, str) else shown)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -293,7 +293,7 @@ class Settings(BaseModel):
     """Characters of one call's arguments as JSON. All of a reply may have 524,288."""
     text_observation: Annotated[int, Field(ge=200, le=200_000)] = 3_000
     """Characters of one result; of a longer one the model reads the structure and the ids."""
-    text_seconds: Annotated[float, Field(gt=0, le=86_400)] = 600
+    text_seconds: Annotated[float, Field(gt=0, le=86_400)] = 60
     """Seconds of a turn after which the model may only speak."""
     fallbacks: Annotated[
         tuple[ModelReference, ...], BeforeValidator(_references), Field(max_length=8)
@@ -400,6 +400,8 @@ class Settings(BaseModel):
     """Names of tools that give work to another agent, and so get the agent cue."""
     show_arguments: bool = False
     """Whether tool events in the room carry arguments."""
+    open_session_host: bool = False
+    """Whether LiveKit's session host stays open to everyone in the room. See docs/security.md."""
 
     # The network.
     network: Annotated[NetworkPolicy, BeforeValidator(_network)] = NetworkPolicy()
@@ -518,6 +520,20 @@ def load_settings(env: Mapping[str, str] = os.environ, path: Path = Path("caal.t
         return Settings.model_validate(values)
     except ValidationError as error:
         raise explained(error, given, SECRETS) from None
+
+
+def hidden_lines(
+    env: Mapping[str, str] = os.environ, path: Path = Path("caal.toml")
+) -> Iterator[tuple[str, str]]:
+    """Yield each variable that overrides a line of the file, and that line's place.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
+    variables = _renamed(from_environment(env, FIELDS))
+    for name, line in _renamed(from_file(path, FIELDS)).items():
+        if name in variables:
+            yield variables[name].where, line.where
 
 
 def _renamed(given: Mapping[str, _T]) -> dict[str, _T]:

@@ -7,7 +7,7 @@ its end, except at a cut: wherever it grows past a limit, the oldest turns are d
 dropped calls becomes one message, which stays as it is until the next cut.
 
 A cut replays the history item by item. So the same history is always cut at the same places,
-however often it is asked for, and no state is needed between two requests.
+however often it is asked for: what is kept between two requests only saves work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from caal_node.context.budget import ContextBudget
-from caal_node.context.pairing import repair
+from caal_node.context.pairing import Pairing
 from caal_node.context.token_estimate import item_tokens, items_tokens
 from caal_node.context.told_tools import NO_ITEMS
 from caal_node.context.tool_data import ToolDataCache
@@ -24,10 +24,9 @@ from caal_node.context.window import (
     DATA_ID,
     DATA_TOKENS,
     KEPT,
+    Cutter,
     Window,
     WindowLimits,
-    cut,
-    data_ids,
 )
 from caal_node.core.items import Item, ToolsItem, UserItem, WindowItem
 
@@ -70,6 +69,8 @@ class ContextBuilder:
         self._talk = 0
         self._budget: ContextBudget | None = None
         self._data = data if data is not None else ToolDataCache()
+        self._pairing: Final = Pairing()
+        self._cutter: Final = Cutter()
         self._messages: dict[_CutKey, UserItem | None] = {}
         self._places: dict[str, str] = {}
         """For each result that a program has added, the words in front of which it stands."""
@@ -95,9 +96,9 @@ class ContextBuilder:
         other calls of this method. What a program has added to the tool data stands where it was
         first built in.
         """
-        history = self._with_additions(repair(items), told)
+        history = self._with_additions(self._pairing.repair(items), told)
         limits = WindowLimits(self._max_turns, self._max_tokens, tools_tokens, self._talk)
-        window = cut(history, limits)
+        window = self._cutter.cut(history, limits)
         message = self._data_message(history, window)
         return (*window.head, *((message,) if message else ()), *window.kept)
 
@@ -123,7 +124,7 @@ class ContextBuilder:
         return False
 
     def _data_message(self, history: tuple[WindowItem, ...], window: Window) -> UserItem | None:
-        call_ids = tuple(call_id for item in window.dropped for call_id in data_ids(item))
+        call_ids = window.dropped_ids
         if window.cut_at is None or not call_ids:
             return None
         key = (call_ids, window.cut_at, history[window.cut_at])
@@ -148,17 +149,22 @@ class ContextBuilder:
         self._places = {
             each: place if (place := self._places.get(each)) in words else newest for each in own
         }
+        here: dict[str, list[str]] = {}
+        for each, place in self._places.items():
+            here.setdefault(place, []).append(each)
         items: list[WindowItem] = []
-        for at, item in enumerate(history):
-            if words.get(item.id) == at:
-                # The tools come first, as a program may add something at any time.
-                items += [told[item.id]] if item.id in told else []
-                here = [each for each, place in self._places.items() if place == item.id]
-                chars = DATA_TOKENS * _CHARS_PER_TOKEN
-                if text := self._data.message(here, max_chars=chars):
-                    items.append(UserItem(text, f"{DATA_ID}:{','.join(here)}"))
-            items.append(item)
-        return tuple(items)
+        done = 0
+        places = {*told, *here} & words.keys()
+        for at, place in sorted((words[place], place) for place in places):
+            items += history[done:at]
+            # The tools come first, as a program may add something at any time.
+            items += [told[place]] if place in told else []
+            chars = DATA_TOKENS * _CHARS_PER_TOKEN
+            own_ids = here.get(place, ())
+            if own_ids and (text := self._data.message(own_ids, max_chars=chars)):
+                items.append(UserItem(text, f"{DATA_ID}:{','.join(own_ids)}"))
+            done = at
+        return (*items, *history[done:])
 
     def _render(self, call_ids: tuple[str, ...], max_tokens: int) -> UserItem | None:
         # It is a user's message and not a system's, because Ollama puts every system message in

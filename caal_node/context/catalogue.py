@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from caal_node.context.schemas import first_sentences
+from caal_node.context.schemas import first_sentences, takes_any
 from caal_node.core.items import ToolsItem
 from caal_node.core.tool_spec import ToolSchema
 
@@ -26,7 +26,7 @@ _WORD: Final = re.compile(r"[\w.$-]+")
 
 
 _SECTION: Final = re.compile(
-    r"\s+(?:Args|Arguments|Parameters|Params|Returns|Raises|Yields)\s*:\s.*", re.DOTALL
+    r"(?<!\s)\s++(?:Args|Arguments|Parameters|Params|Returns|Raises|Yields)\s*+:\s.*", re.DOTALL
 )
 """The rest of a Python doc string, whose lines stand at the parameters too."""
 
@@ -72,6 +72,8 @@ def _object_type(schema: Mapping[str, Any], depth: int) -> str:
     properties = cast("Mapping[str, Any]", schema.get("properties") or {})
     if depth > _NESTING_MAX or (depth and not properties):
         return "object"
+    if takes_any(schema):
+        return "{any arguments}"
     required = cast("Sequence[str]", schema.get("required") or ())
     shown = (_member(name, sub, name in required, depth) for name, sub in properties.items())
     return "{" + ", ".join(shown) + "}"

@@ -7,11 +7,13 @@ then answers as if the call had no result. The calls of one reply are a round of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
-from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem, WindowItem
 
 INTERRUPTED: Final = '{"error":"cancelled","message":"interrupted before it finished"}'
 """The result of a call that has none, as the person interrupted it or it still runs."""
@@ -28,19 +30,36 @@ def repair(items: Iterable[Item]) -> tuple[Item, ...]:
     Correct items stay as they are, so `repair(repair(x)) == repair(x)`. A new id depends on earlier
     items only, so the beginning of a growing conversation never changes.
     """
-    results, kept = _match(items)
-    repaired: list[Item] = []
-    calls: list[CallItem] = []
-    ids = _UniqueIds()
-    for item in kept:
-        if isinstance(item, CallItem):
-            calls.append(item)
-            continue
-        _close_round(calls, results, ids, repaired)
-        if not isinstance(item, ResultItem):
-            repaired.append(item)
-    _close_round(calls, results, ids, repaired)
-    return tuple(repaired)
+    return _NOTHING.followed_by(tuple(items)).repaired
+
+
+class Pairing:
+    """Repairs the histories of one conversation, which mostly begin as the one before did.
+
+    It returns what `repair` does. The repaired beginning is kept, so that a request costs what its
+    newest turns do.
+    """
+
+    def __init__(self) -> None:
+        self._settled = _Paired()
+
+    def repair(self, items: Iterable[Item]) -> tuple[Item, ...]:
+        given = tuple(items)
+        known = self._settled
+        following = given[len(known.given) : len(known.given) + 1]
+        in_round = any(not isinstance(item, UserItem) for item in following)
+        if in_round or given[: len(known.given)] != known.given:
+            known = _NOTHING  # It was edited, or a round of tools goes on behind it.
+        until = max(len(known.given), settled_length(given))
+        self._settled = known.followed_by(given[len(known.given) : until])
+        return self._settled.followed_by(given[until:]).repaired
+
+
+def settled_length(items: Sequence[WindowItem]) -> int:
+    """Return how many items come before the words before the newest. These rarely change: newer
+    ones may be guesses, and answers are still cut short where the person interrupted them."""
+    words = (at for at in reversed(range(len(items))) if isinstance(items[at], UserItem))
+    return next(islice(words, 1, None), 0)
 
 
 def rounds_done(items: Sequence[Item]) -> int:
@@ -58,8 +77,51 @@ def rounds_done(items: Sequence[Item]) -> int:
     return len(replies)
 
 
-def _match(items: Iterable[Item]) -> tuple[list[ResultItem | None], list[Item]]:
-    """Return the result of each call, in the order of the calls, and the items to keep."""
+@dataclass(frozen=True, slots=True)
+class _Paired:
+    """A repaired beginning of a conversation. What follows it begins with a person's words."""
+
+    given: tuple[Item, ...] = ()
+    repaired: tuple[Item, ...] = ()
+    used: AbstractSet[str] = frozenset()
+    """The ids of its calls."""
+    next: Mapping[str, int] = field(default_factory=dict[str, int])
+    waiting: frozenset[str] = frozenset()
+    """The ids, as given, of calls without a result."""
+
+    def followed_by(self, more: tuple[Item, ...]) -> _Paired:
+        """Repair what follows too."""
+        if not more:
+            return self
+        if self.waiting and any(
+            isinstance(item, ResultItem) and item.call_id in self.waiting for item in more
+        ):
+            return _NOTHING.followed_by(self.given + more)  # A late result changes these items.
+        matched, kept, waiting = _match(more)
+        results = iter(matched)
+        repaired: list[Item] = list(self.repaired)
+        calls: list[CallItem] = []
+        ids = _UniqueIds(set(self.used), dict(self.next))
+        for item in kept:
+            if isinstance(item, CallItem):
+                calls.append(item)
+                continue
+            _close_round(calls, results, ids, repaired)
+            if not isinstance(item, ResultItem):
+                repaired.append(item)
+        _close_round(calls, results, ids, repaired)
+        return _Paired(
+            self.given + more,
+            tuple(repaired),
+            ids.used,
+            ids.next,
+            self.waiting | waiting,
+        )
+
+
+def _match(items: Iterable[Item]) -> tuple[list[ResultItem | None], list[Item], frozenset[str]]:
+    """Return the result of each call, in the order of the calls, the items to keep, and the ids of
+    calls without a result."""
     results: list[ResultItem | None] = []
     kept: list[Item] = []
     open_calls: dict[str, list[_OpenCall]] = {}
@@ -79,12 +141,13 @@ def _match(items: Iterable[Item]) -> tuple[list[ResultItem | None], list[Item]]:
         else:
             round_number += 1
         kept.append(item)
-    return results, kept
+    waiting = frozenset(call_id for call_id, calls in open_calls.items() if calls)
+    return results, kept, waiting
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenCall:
-    """A call without a result yet. `position` counts all calls of the conversation."""
+    """A call without a result yet. `position` counts all calls that are matched together."""
 
     position: int
     round: int
@@ -111,14 +174,14 @@ def _take(waiting: list[_OpenCall], name: str) -> _OpenCall | None:
 
 def _close_round(
     calls: list[CallItem],
-    all_results: list[ResultItem | None],
+    matched: Iterator[ResultItem | None],
     ids: _UniqueIds,
     repaired: list[Item],
 ) -> None:
     """Append a round's calls and their results, and empty `calls` for the next round."""
     results: list[ResultItem] = []
     for call in calls:
-        result = all_results[ids.given]
+        result = next(matched)
         call_id = ids.give(call.call_id)
         repaired.append(call if call.call_id == call_id else replace(call, call_id=call_id))
         if result is None:
@@ -130,22 +193,23 @@ def _close_round(
     calls.clear()
 
 
+_NOTHING: Final = _Paired()
+
+
 class _UniqueIds:
     """Gives every call a unique id: its own, with a number behind it where that was used before."""
 
-    def __init__(self) -> None:
-        self.given = 0
-        self._used: set[str] = set()
-        self._next: dict[str, int] = {}
+    def __init__(self, used: set[str], following: dict[str, int]) -> None:
+        self.used = used
+        self.next = following
 
     def give(self, wanted: str) -> str:
         base = wanted or "call"
         name = base
-        if base in self._used:
-            number = self._next.get(base, 2)
-            while (name := f"{base}_{number}") in self._used:
+        if base in self.used:
+            number = self.next.get(base, 2)
+            while (name := f"{base}_{number}") in self.used:
                 number += 1
-            self._next[base] = number + 1
-        self._used.add(name)
-        self.given += 1
+            self.next[base] = number + 1
+        self.used.add(name)
         return name

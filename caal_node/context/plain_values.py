@@ -26,7 +26,7 @@ KEY: Final = "…"
 """The key under which an object has its note."""
 
 _ITEMS: Final = re.compile(r"… \d+ of (at least )?(\d+) shown")
-_KEYS: Final = re.compile(r"\d+ of (at least )?(\d+) keys shown")
+_KEYS: Final = re.compile(r"(?<!\d)\d++ of (at least )?(\d++) keys shown")
 _TEXT: Final = re.compile(r"… \(\d+ of (at least )?(\d+) characters shown\)\Z")
 _NOTE_CHARS: Final = 80
 """No note has more characters."""

@@ -45,9 +45,9 @@ def compact_schema(schema: Schema) -> dict[str, Any]:
     """Compact a JSON schema, a function (`name`, `description`, `parameters`) or a whole tool.
 
     This drops titles, `$schema`, `$id` and `$comment`, null defaults, `additionalProperties` that
-    are only true or false, empty descriptions and `required` lists, and the null of an optional
-    property. Local references are inlined where they are not recursive. Descriptions keep their
-    first sentences. The order stays the same.
+    are only true or false (true stays where no property is named), empty descriptions and
+    `required` lists, and the null of an optional property. Local references are inlined where they
+    are not recursive. Descriptions keep their first sentences. The order stays the same.
     """
     if isinstance(schema.get("function"), Mapping):
         return {**schema, "function": compact_schema(schema["function"])}
@@ -98,7 +98,9 @@ class _Compactor:
         required = _texts(source.get("required"))
         result: dict[str, Any] = {}
         for key, value in source.items():
-            if key in _DROPPED or _is_empty(key, value) or (not depth and key in _DEFINITIONS):
+            if key in _DROPPED or (not depth and key in _DEFINITIONS):
+                continue
+            if _is_empty(key, value) and not (key == "additionalProperties" and takes_any(source)):
                 continue
             if not is_shown(key, value):
                 continue
@@ -148,6 +150,11 @@ class _Compactor:
             own = {key: value for key, value in schema.items() if key != "$ref"}
             schema = {**cast(Schema, target), **own}
         return schema
+
+
+def takes_any(schema: Schema) -> bool:
+    """Return whether an object names no property and says that any is welcome."""
+    return schema.get("additionalProperties") is True and not schema.get("properties")
 
 
 def _is_empty(key: str, value: Any) -> bool:

@@ -32,6 +32,8 @@ _CUTS_MAX: Final = 3
 """Times that what is told is chosen anew, as it had the window cut."""
 FOUND_MAX: Final = 32
 """Tools of one search's result that are taken; a search tells of ten."""
+ALSO_NAMED_MAX: Final = 128
+"""Further names of one search's result that are taken; it has room for some sixty."""
 _RESULTS_KEPT: Final = 64
 NO_ITEMS: Final[Mapping[str, ToolsItem]] = MappingProxyType({})
 """What a conversation was told that has all tools in front of it."""
@@ -154,7 +156,7 @@ def callable_in(window: Sequence[WindowItem], search: str) -> tuple[str, ...]:
             case ToolsItem():
                 names |= dict.fromkeys(item.names)
             case ResultItem() if item.name == search and not item.is_error:
-                names |= dict.fromkeys(found_by(item.output))
+                names |= dict.fromkeys((*found_by(item.output), *also_named_by(item.output)))
             case CallItem():
                 names[item.name] = None
             case _:
@@ -164,32 +166,26 @@ def callable_in(window: Sequence[WindowItem], search: str) -> tuple[str, ...]:
 
 @lru_cache(_RESULTS_KEPT)
 def found_by(output: str) -> tuple[str, ...]:
-    """Return the names that a search's result says can be called; none where it was shortened."""
-    try:
-        value: object = json.loads(output)
-    except (ValueError, RecursionError):
-        return ()
-    if not isinstance(value, dict):
-        return ()
-    found = cast("dict[str, object]", value).get("callable_now")
+    """Return the names whose arguments a search's result shows; none where it was shortened."""
+    found = _search_result(output).get("callable_now")
     return tuple(cast("dict[str, object]", found))[:FOUND_MAX] if isinstance(found, dict) else ()
 
 
-def newest_told(window: Sequence[WindowItem], search: str) -> tuple[str, ...]:
-    """Return the names that were told with the newest words, or that a search has found since."""
-    names: list[str] = []
-    in_words = False
-    for item in reversed(window):
-        if isinstance(item, ToolsItem):
-            names += item.names
-            break
-        if isinstance(item, UserItem):
-            in_words = True
-        elif in_words:
-            break
-        elif isinstance(item, ResultItem) and item.name == search:
-            names += found_by(item.output)
-    return tuple(dict.fromkeys(names))
+@lru_cache(_RESULTS_KEPT)
+def also_named_by(output: str) -> tuple[str, ...]:
+    """Return the names that a search's result only lists. They can be called by their exact name;
+    arguments that do not fit are refused with what is wrong."""
+    listed = _search_result(output).get("also_match")
+    names = cast("list[object]", listed)[:ALSO_NAMED_MAX] if isinstance(listed, list) else []
+    return tuple(name for name in names if isinstance(name, str))
+
+
+def _search_result(output: str) -> Mapping[str, object]:
+    try:
+        value: object = json.loads(output)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
 def _still_used(window: Iterable[WindowItem], known: Collection[str]) -> list[str]:

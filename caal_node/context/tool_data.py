@@ -123,7 +123,8 @@ class ToolDataCache:
         """Keep the result of a call, in place of an earlier one of the same call.
 
         A value that is too large is shortened with a note (see `to_line`). Values without content
-        are not kept.
+        are not kept. A call that brought the same as an earlier one takes its place, as a list
+        that is read out twice would fill the room of others.
         """
         if value is None or (isinstance(value, Sized) and len(value) == 0):
             return
@@ -132,6 +133,11 @@ class ToolDataCache:
         max_chars = max(MIN_CHARS, min(ENTRY_CHARS, self._max_bytes // 4))
         line = to_line(value, max_chars=max_chars)
         argument_line = to_line(arguments, max_chars=ARGUMENT_CHARS) if arguments else "{}"
+        if not call_id.startswith(_OWN):
+            same = (tool, argument_line, line)
+            for entry in tuple(self._entries.values()):
+                if (entry.tool, entry.arguments, entry.line) == same:
+                    self._remove(entry.call_id)
         size = sum(len(text.encode()) for text in (call_id, tool, argument_line, line))
         self._entries[call_id] = ToolData(call_id, tool, argument_line, line, self._clock(), size)
         self._size_bytes += size

@@ -2,17 +2,20 @@
 
 A turn is kept or dropped whole. Wherever the history grows past a limit, the oldest turns are
 dropped, down to `KEPT` of both limits: a cut costs a cold prompt, so it makes room for several.
-A cut replays the history item by item, so the same history is always cut at the same places.
+A cut replays the history item by item, so the same history is always cut at the same places. What
+is kept of a replay saves doing its beginning again; it never changes a window.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Final
 
+from caal_node.context.pairing import settled_length
 from caal_node.context.token_estimate import item_tokens, items_tokens, text_tokens
 from caal_node.core.items import CallItem, ResultItem, SystemItem, ToolsItem, UserItem, WindowItem
 
@@ -29,6 +32,8 @@ DATA_PART: Final = 5
 FIXED_STEP: Final = 128
 """The tokens of instructions and tools are rounded up to a multiple of this, so that instructions
 which contain the time of day do not move every cut when a word of them changes."""
+SHORTENED: Final = "(shortened to make room"
+"""How the note begins that takes a result's place."""
 BEGINNING_CHARS: Final = 160
 """Characters of a shortened result that its note keeps: enough to recognise it."""
 
@@ -54,6 +59,8 @@ class Window:
     """Whole turns, the newest at the end."""
     dropped: tuple[WindowItem, ...]
     """The dropped items, oldest first, without instructions."""
+    dropped_ids: tuple[str, ...]
+    """The ids under which the tool data has what the dropped items brought."""
     cut_at: int | None
     """The position, in the given items, of the item that caused the last cut."""
     data_tokens: int
@@ -72,22 +79,46 @@ def cut(items: Sequence[WindowItem], limits: WindowLimits) -> Window:
     The window has more than `limits.tokens` only where head, tools, words and that newest result
     together have more, or head, tools and `limits.talk` do.
     """
-    head = tuple(item for item in takewhile(_is_system, items) if isinstance(item, SystemItem))
-    fixed = limits.tools_tokens + items_tokens(head)
-    room = max(limits.talk, limits.tokens - -(-fixed // FIXED_STEP) * FIXED_STEP)
-    replay = _Replay(limits.turns, room)
-    for position in range(len(head), len(items)):
-        replay.add(position, items[position])
+    return Cutter().cut(items, limits)
 
-    start = replay.turns[0].start if replay.turns else len(items)
-    before = items[len(head) : start]
-    return Window(
-        head=(*head, *(item for item in before if isinstance(item, SystemItem))),
-        kept=tuple(replay.notes.get(at, items[at]) for at in range(start, len(items))),
-        dropped=tuple(item for item in before if not isinstance(item, SystemItem)),
-        cut_at=replay.cut_at,
-        data_tokens=replay.reserved,
-    )
+
+class Cutter:
+    """Cuts the windows of one conversation, whose history mostly begins as the one before did.
+
+    It returns what `cut` does. The replay of the beginning is kept, so that a request costs what
+    its newest turns do.
+    """
+
+    def __init__(self) -> None:
+        self._settled: tuple[WindowItem, ...] = ()
+        self._replay: _Replay | None = None
+
+    def cut(self, items: Sequence[WindowItem], limits: WindowLimits) -> Window:
+        head = tuple(item for item in takewhile(_is_system, items) if isinstance(item, SystemItem))
+        fixed = limits.tools_tokens + items_tokens(head)
+        room = max(limits.talk, limits.tokens - -(-fixed // FIXED_STEP) * FIXED_STEP)
+        talk = tuple(items[len(head) :])
+
+        replay, known = self._replay, len(self._settled)
+        if replay is None or replay.limits != (limits.turns, room) or talk[:known] != self._settled:
+            replay, known = _Replay(limits.turns, room), 0
+        until = max(known, settled_length(talk))
+        for position in range(known, until):
+            replay.add(position, talk[position])
+        self._settled, self._replay = talk[:until], replay
+        replay = replay.copy()
+        for position in range(until, len(talk)):
+            replay.add(position, talk[position])
+
+        start = replay.turns[0].start if replay.turns else len(talk)
+        return Window(
+            head=(*head, *replay.moved),
+            kept=tuple(replay.notes.get(at, talk[at]) for at in range(start, len(talk))),
+            dropped=tuple(replay.dropped),
+            dropped_ids=tuple(replay.dropped_ids),
+            cut_at=None if replay.cut_at is None else len(head) + replay.cut_at,
+            data_tokens=replay.reserved,
+        )
 
 
 def _is_system(item: WindowItem) -> bool:
@@ -111,17 +142,31 @@ class _Turn:
     tokens: int = 0
     """Tokens that dropping the turn frees: all but its instructions, which move to the head."""
     has_user: bool = False
-    has_calls: bool = False
-    """Whether there may be tool data of it, of calls or of a program's own."""
+    items: list[WindowItem] = field(default_factory=list[WindowItem])
+    data_ids: list[str] = field(default_factory=list[str])
+    """The ids of what there may be tool data of, of calls or of a program's own."""
     results: deque[tuple[int, ResultItem]] = field(default_factory=deque[tuple[int, ResultItem]])
     """The results that can still be shortened with their positions, oldest first."""
+
+    def copy(self) -> _Turn:
+        return replace(
+            self,
+            items=self.items.copy(),
+            data_ids=self.data_ids.copy(),
+            results=self.results.copy(),
+        )
 
 
 class _Replay:
     """The window's state while the history is replayed."""
 
     def __init__(self, max_turns: int, room: int) -> None:
+        self.limits = (max_turns, room)
         self.turns: list[_Turn] = []
+        self.moved: list[SystemItem] = []
+        """The instructions of dropped turns."""
+        self.dropped: list[WindowItem] = []
+        self.dropped_ids: list[str] = []
         self.notes: dict[int, ResultItem] = {}
         self.cut_at: int | None = None
         self.reserved = 0
@@ -131,14 +176,24 @@ class _Replay:
         self._max_turns = max_turns
         self._kept_turns = max(1, int(max_turns * KEPT))
 
+    def copy(self) -> _Replay:
+        copied = copy(self)
+        # Only the newest turn still changes.
+        copied.turns = [*self.turns[:-1], *(turn.copy() for turn in self.turns[-1:])]
+        copied.notes = self.notes.copy()
+        copied.moved, copied.dropped = self.moved.copy(), self.dropped.copy()
+        copied.dropped_ids = self.dropped_ids.copy()
+        return copied
+
     def add(self, position: int, item: WindowItem) -> None:
         tokens = item_tokens(item)
         self._total += tokens
         turn = self._turn_of(position, item)
+        turn.items.append(item)
         if not isinstance(item, SystemItem):
             turn.tokens += tokens
-        if data_ids(item):
-            turn.has_calls = True
+        if brought := data_ids(item):
+            turn.data_ids += brought
         elif isinstance(item, ResultItem):
             turn.results.append((position, item))
         if self._total > self._room or len(self.turns) > self._max_turns:
@@ -161,7 +216,10 @@ class _Replay:
         ):
             turn = self.turns[dropped]
             self._total -= turn.tokens
-            if turn.has_calls and not self.reserved:
+            self.moved += [item for item in turn.items if isinstance(item, SystemItem)]
+            self.dropped += [item for item in turn.items if not isinstance(item, SystemItem)]
+            self.dropped_ids += turn.data_ids
+            if turn.data_ids and not self.reserved:
                 self.reserved = min(DATA_TOKENS, self._room // DATA_PART)
                 self._total += self.reserved
             dropped += 1
@@ -184,5 +242,5 @@ def _note(result: ResultItem) -> ResultItem:
     beginning = " ".join(result.output[:BEGINNING_CHARS].split())
     return replace(
         result,
-        output=f"(shortened to make room: {len(result.output)} characters, beginning {beginning})",
+        output=f"{SHORTENED}: {len(result.output)} characters, beginning {beginning})",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
@@ -32,7 +32,9 @@ from caal_node.control.http_api import (
     ModelBody,
     ModelResponse,
     ReloadBody,
+    ReloadFailure,
     ReloadResponse,
+    ReloadsResponse,
     RequestRefused,
     RoomQuery,
     SearchBody,
@@ -60,7 +62,7 @@ from caal_node.control.messages import (
     ReloadRequest,
 )
 from caal_node.control.request_dedup import BUSY
-from caal_node.control.rooms import ControlError, LiveKitRooms, NoAnswer, choose_room
+from caal_node.control.rooms import ControlError, LiveKitRooms, NoAnswer, choose_room, choose_rooms
 from caal_node.control.shared_run import SharedRun, TooManyRequests
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
@@ -100,6 +102,9 @@ _DESCRIPTIONS: Final[Mapping[int, str]] = {
 }
 _EVERY_PATH: Final = (401, 404, 409, 422, 502, 503, 504)
 
+SPARE_S: Final = 3.0
+"""Of several rooms each is given this much less time than its caller, who then reads the others'
+results all the same."""
 _JSON: Final = "application/json"
 _Reloaded: TypeAlias = dict[ReloadRequest, bytes | BaseException]
 
@@ -129,12 +134,14 @@ def control_routes(rooms: LiveKitRooms) -> APIRouter:
 
     @router.post(
         "/reload-tools",
-        response_model=ReloadResponse,
+        response_model=ReloadResponse | ReloadsResponse,
         responses=statuses,
         openapi_extra=_body(ReloadBody, required=False),
     )
     async def reload_tools(request: Request) -> Response:
         """Have a room's agent list its tools anew; its conversation goes on.
+
+        Without `room_name` all live rooms' agents do; of several, each result is listed.
 
         One reload serves all who ask while another one runs.
         """
@@ -255,20 +262,38 @@ class _Reloads:
     async def _reload(
         self, room_name: str | None, requests: tuple[ReloadRequest, ...]
     ) -> _Reloaded:
-        room = await choose_room(self._rooms, room_name)
-        answers = (self._one(room, request) for request in requests)
-        outcomes = await asyncio.gather(*answers, return_exceptions=True)
+        chosen = await choose_rooms(self._rooms, room_name)
+        outcomes = await asyncio.gather(
+            *(self._all(chosen, request) for request in requests), return_exceptions=True
+        )
         return dict(zip(requests, outcomes, strict=True))
 
-    async def _one(self, room: str, request: ReloadRequest) -> bytes:
-        report = await _ask(self._rooms, room, request, ReloadReport, CHANGE_S)
+    async def _all(self, chosen: Sequence[str], request: ReloadRequest) -> bytes:
+        if len(chosen) == 1:
+            return await asyncio.to_thread(_bytes_of, await self._one(chosen[0], request))
+        results = await asyncio.gather(*(self._one_of_several(room, request) for room in chosen))
+        all_well = all(result.status == "reloaded" for result in results)
+        answer = ReloadsResponse(status="reloaded" if all_well else "partly", rooms=results)
+        return await asyncio.to_thread(_bytes_of, answer)
+
+    async def _one_of_several(
+        self, room: str, request: ReloadRequest
+    ) -> ReloadResponse | ReloadFailure:
+        try:
+            return await self._one(room, request, CHANGE_S - SPARE_S)
+        except ControlError as error:
+            return ReloadFailure(status="error", room_name=room, detail=str(error))
+
+    async def _one(
+        self, room: str, request: ReloadRequest, deadline_s: float = CHANGE_S
+    ) -> ReloadResponse:
+        report = await _ask(self._rooms, room, request, ReloadReport, deadline_s)
         known, asked = report.pop("found"), request.tool_name
         found = None if asked is None else asked in known
         name = known.get(asked, asked)
-        reloaded = ReloadResponse(
+        return ReloadResponse(
             status="reloaded", room_name=room, tool_name=name, found=found, **report
         )
-        return await asyncio.to_thread(_bytes_of, reloaded)
 
 
 async def _ask(

@@ -91,7 +91,7 @@ class RequestBody(BaseModel):
 
 
 class ReloadBody(RequestBody):
-    """Everything is optional where exactly one room is live."""
+    """Everything is optional. Without `room_name` the agents of all live rooms reload."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"tool_name": "get_weather"}]})
     room_name: Name | None = ROOM
@@ -192,6 +192,23 @@ class ReloadResponse(BaseModel):
     found: bool | None = Field(
         description="Whether that tool is there now; null where none was named."
     )
+
+
+class ReloadFailure(BaseModel):
+    """A room whose agent did not reload."""
+
+    status: Literal["error"]
+    room_name: str
+    detail: str
+
+
+class ReloadsResponse(BaseModel):
+    """Several rooms' results, in the order of the rooms, where none was named. `status` is `partly`
+    where one of them failed.
+    """
+
+    status: Literal["reloaded", "partly"]
+    rooms: list[ReloadResponse | ReloadFailure]
 
 
 class ModelResponse(BaseModel):

@@ -29,6 +29,7 @@ from caal_node.control.messages import (
 )
 from caal_node.control.request_dedup import BUSY, CannotAnswer, RequestDeduplicator
 from caal_node.control.rpc import (
+    LEEWAY,
     METHOD,
     REFUSED,
     NotGenuine,
@@ -91,7 +92,8 @@ class ControlListener:
         self._on_reload = on_reload
         self._on_model = on_model
         self._on_tools = on_tools
-        self._verifier = api.TokenVerifier(api_key, api_secret)
+        self._verifier = api.TokenVerifier(api_key, api_secret, leeway=LEEWAY)
+        self._began = time.time()
         self._reload_s = reload_s
         self._one_at_a_time = asyncio.Lock()
         self._unfinished = 0
@@ -121,7 +123,9 @@ class ControlListener:
 
     async def _answer_rpc(self, call: rtc.RpcInvocationData) -> str:
         try:
-            request = verify_request(call.payload, room=self._room.name, verifier=self._verifier)
+            request = verify_request(
+                call.payload, room=self._room.name, verifier=self._verifier, since=self._began
+            )
         except NotGenuine as why:
             self._log_refusal(call.caller_identity, str(why))
             raise rtc.RpcError(REFUSED, "not a genuine control request") from None

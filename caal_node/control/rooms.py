@@ -89,21 +89,34 @@ async def choose_room(rooms: LiveKitRooms, name: str | None) -> str:
         RoomUnknown: no live room has that name, or none is live.
         SeveralRooms: none is named, and there is a choice.
     """
+    chosen = await choose_rooms(rooms, name)
+    if len(chosen) > 1:
+        named = ", ".join(chosen[:MAX_NAMED])
+        raise SeveralRooms(f"Several rooms are live; name one as room_name: {named}.")
+    return chosen[0]
+
+
+async def choose_rooms(rooms: LiveKitRooms, name: str | None) -> Sequence[str]:
+    """Return the rooms that are meant: the named one, or every live one that has an agent.
+
+    Raises:
+        RoomUnknown: no live room has that name, or none with an agent is live.
+        SeveralRooms: none is named, and more are live than are looked at.
+    """
     live = await rooms.live(name)
     if not live:
         raise RoomUnknown(f"There is no live room {name!r}." if name else "No room is live.")
     if len(live) == 1:
-        return live[0]
+        return live
     looked_at = live[:MAX_LOOKED_AT]
     agents = await asyncio.gather(*(rooms.agents(room) for room in looked_at))
     with_agent = [room for room, there in zip(looked_at, agents, strict=True) if there]
-    if len(looked_at) == len(live):
-        if len(with_agent) == 1:
-            return with_agent[0]
-        if not with_agent:
-            raise RoomUnknown("There is no agent in any live room.")
-    named = ", ".join((with_agent or live)[:MAX_NAMED])
-    raise SeveralRooms(f"Several rooms are live; name one as room_name: {named}.")
+    if len(looked_at) < len(live):
+        named = ", ".join((with_agent or live)[:MAX_NAMED])
+        raise SeveralRooms(f"Several rooms are live; name one as room_name: {named}.")
+    if not with_agent:
+        raise RoomUnknown("There is no agent in any live room.")
+    return with_agent
 
 
 class LiveKitRooms:

@@ -34,6 +34,8 @@ REFUSED: Final = 4001
 """RPC error code of a request that is not genuine (LiveKit keeps 1001 to 1999 for itself)."""
 TTL: Final = timedelta(seconds=30)
 """How long a signature holds: one exchange takes milliseconds, clocks differ by seconds."""
+LEEWAY: Final = timedelta(seconds=5)
+"""How far the clocks of the two ends may be apart on top of that; PyJWT's own is a minute."""
 MAX_PAYLOAD_CHARS: Final = 15 * 1024
 """This is LiveKit's own bound."""
 MAX_ID_CHARS: Final = 64
@@ -124,8 +126,13 @@ def sign_request(request: RpcRequest, *, room: str, api_key: str, api_secret: st
     return json.dumps({"token": token.to_jwt(), "body": body})
 
 
-def verify_request(payload: str, *, room: str, verifier: api.TokenVerifier) -> RpcRequest:
+def verify_request(
+    payload: str, *, room: str, verifier: api.TokenVerifier, since: float = 0.0
+) -> RpcRequest:
     """Return the request, if it was signed for this room with the verifier's secret.
+
+    One that was signed before the Unix time `since`, when this end began, is refused: whoever was
+    here then may have acted on it, and only that one would know it again.
 
     Raises:
         NotGenuine: it was not, or this is no request.
@@ -137,8 +144,12 @@ def verify_request(payload: str, *, room: str, verifier: api.TokenVerifier) -> R
         token, body = envelope["token"], envelope["body"]
         claims = verifier.verify(token)
         grants, digest = claims.video, claims.sha256
+        signed_at = jwt.decode(token, options={"verify_signature": False})["nbf"]
+        is_older = signed_at < since - LEEWAY.total_seconds()
     except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as why:
         raise NotGenuine(type(why).__name__) from None
+    if is_older:
+        raise NotGenuine("it was signed before this agent began")
     if not isinstance(body, str) or not hmac.compare_digest(digest or "", _digest(body)):
         raise NotGenuine("the signature is for another body")
     if grants is None or not grants.room_admin or grants.room != room:

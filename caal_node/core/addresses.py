@@ -59,6 +59,17 @@ def server_url(text: str, schemes: tuple[str, ...], port: int | None = None) -> 
     return parts.geturl().rstrip("/")
 
 
+def without_userinfo(text: str) -> str:
+    """Return an address as messages may quote it: without user name and password.
+
+    A password may hold anything, so all before the last `@` goes, but for the scheme.
+    """
+    if "@" not in text:
+        return text
+    scheme, mark, _ = text.partition("://")
+    return f"{scheme if mark else ''}{mark}***@{text.rpartition('@')[2]}"
+
+
 def canonical_url(url: str) -> str:
     """Write a URL so that two of one server and path are equal: case, port and last slash.
 

@@ -13,6 +13,8 @@
     │   └── ModelReplyError     the server sent an error in place of a reply, or during one
     │       ├── ModelContextFull    the prompt is longer than what the model can read
     │       └── ModelSilent         no strategy gave a reply
+    │           ├── ModelReplyCut   its tokens ended before a call did
+    │           └── ModelReplyData  it was an object or a list, which nobody can listen to
     └── ToolFailure             one call of one tool; `str()` is written for the model
         ├── UnknownTool         the name is in no table
         ├── InvalidArguments    the arguments do not fit the schema
@@ -123,6 +125,18 @@ class ModelContextFull(ModelReplyError):
 class ModelSilent(ModelReplyError):
     kind = "model_silent"
     spoken = "empty_reply"
+
+
+class ModelReplyCut(ModelSilent):
+    kind = "model_reply_cut"
+    spoken = "model_cut_off"
+
+
+class ModelReplyData(ModelSilent):
+    """Its reply was an object, a list or a tag, and so was the next one: nothing to listen to."""
+
+    kind = "model_reply_data"
+    spoken = "model_not_words"
 
 
 class ToolFailure(CaalError):

@@ -115,6 +115,8 @@ class CallReport:
 
     outcome: Outcome
     decisions: tuple[Decision, ...] = ()
+    reason: str = ""
+    result: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +131,11 @@ class ToolCallEnded:
     duration_ms: int
     decisions: tuple[Decision, ...] = ()
     """What the owner's rules decided, in their order."""
+    reason: str = ""
+    """Why it did not end well, as the model or the log is told, without secrets. It is empty where
+    the reader may not see it, as in the room by default, and so is `result`."""
+    result: str = ""
+    """The beginning of what the model reads of the result, without secrets."""
 
 
 @dataclass(frozen=True, slots=True)

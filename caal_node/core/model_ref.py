@@ -17,7 +17,7 @@ from caal_node.core.addresses import ollama_url, server_url
 Api: TypeAlias = Literal[
     "ollama", "openai", "completions", "livekit", "embedded", "anthropic", "google"
 ]
-_WITH_URL: Final = re.compile(r"(.*?)@(\w+://.*|[\w.-]+:\d{1,5}(?:/.*)?)")
+_WITH_URL: Final = re.compile(r"(?=.*\Z)(.*?)@(\w+://.*|[\w.-]+:\d{1,5}(?:/.*)?)")
 """A name may hold an `@` too, so an address without a scheme is known by its port."""
 CLOUD: Final[Mapping[Api, str]] = {
     "anthropic": "https://api.anthropic.com",

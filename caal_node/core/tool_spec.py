@@ -25,8 +25,10 @@ question, or where the reply would be a guess."""
 ToolSchema: TypeAlias = Mapping[str, Any]
 """`{"type": "function", "function": {"name", "description", "parameters"}}`."""
 
+_LINE_CHARS: Final = 1_000
+"""Characters of an example's line. A longer one is none; tools come from strangers too."""
 _LINE: Final = re.compile(
-    r"^\s*(?:-\s*)?Example:\s*(?P<say>.+?)\s*(?:->\s*(?P<args>\{.*\})\s*)?$", re.I
+    r"^\s*(?:-\s*)?Example:\s*(?P<say>.+?)(?<!\s)\s*+(?:->\s*+(?P<args>\{.*\})\s*)?$", re.I
 )
 EXAMPLES_MAX: Final = 3
 """Examples that are kept of one tool. Three helped a 0.5B model; each costs about 60 tokens."""
@@ -76,12 +78,25 @@ class ToolSpec:
     """Whether its results are kept for later turns, so that a person can refer to them."""
     answers: Answers = ""
 
+    def known_as(self, exposed: str) -> tuple[str, ...]:
+        """Return every name that an owner's rule may mean this tool by, `exposed` first.
+
+        A tool whose name another one has taken is exposed under a new one. Rules that were written
+        for the old one, or for its server's own name of it, still mean it.
+        """
+        own = f"{self.source}__{self.own_name}" if self.tier == "mcp" and self.own_name else exposed
+        return tuple(dict.fromkeys((exposed, self.wanted, own)))
+
+
+def _example(line: str) -> re.Match[str] | None:
+    return _LINE.match(line) if len(line) <= _LINE_CHARS else None
+
 
 def examples_in(text: str | None) -> tuple[Example, ...]:
     """Return the examples in `text`, in order. A line whose JSON is broken is left out."""
     found: list[Example] = []
     for line in (text or "").splitlines():
-        if not (match := _LINE.match(line)):
+        if not (match := _example(line)):
             continue
         try:
             arguments = json.loads(match["args"] or "{}")
@@ -93,4 +108,4 @@ def examples_in(text: str | None) -> tuple[Example, ...]:
 
 def without_examples(text: str) -> str:
     """Return `text` without its example lines, which the prompt shows elsewhere."""
-    return "\n".join(line for line in text.splitlines() if not _LINE.match(line)).strip()
+    return "\n".join(line for line in text.splitlines() if not _example(line)).strip()

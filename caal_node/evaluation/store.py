@@ -18,22 +18,18 @@ from typing import Any, Final
 
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
+from caal_node.core.private_database import open_database
 from caal_node.evaluation.case import Asking
 from caal_node.evaluation.result import Identity, Thinking, Validation, to_object
-from mcp_bridge.core.files import make_private_folder
 
 APPLICATION: Final = 0x4341414C
 """SQLite's application_id of our files: "CAAL"."""
 SCHEMA: Final = 1
 """The version of the tables."""
-BUSY_S: Final = 5.0
-"""Seconds for which another process's write is waited for; one takes milliseconds."""
 RUNS_KEPT: Final = 50
 """Newest runs that are kept of one model at one address. A run is about 10 kB."""
 PROFILES_KEPT: Final = 50
 """Newest profiles that are kept. One is about 1 kB."""
-
-_NONBLOCK: Final = getattr(os, "O_NONBLOCK", 0)
 
 _RUN: Final = """
 CREATE TABLE run (
@@ -112,6 +108,7 @@ class EvaluationStore:
         )
         key = (validation.api, validation.model, validation.address)
         with self._open(write=True) as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
             places = ", ".join("?" * len(row))
             connection.execute(f"INSERT INTO run ({_COLUMNS}, report) VALUES ({places})", row)
             connection.execute(
@@ -123,7 +120,7 @@ class EvaluationStore:
 
     def of(self, api: str, model: str) -> list[ValidationRecord]:
         """Return the runs of `model` on any server, the newest first; none without a file."""
-        if not self._has_content():
+        if not os.path.lexists(self.path):
             return []
         columns = f"{_COLUMNS}, json_extract(report, '$.think')"
         query = f"SELECT {columns} FROM run WHERE api = ? AND model = ? ORDER BY id DESC LIMIT ?"
@@ -132,14 +129,14 @@ class EvaluationStore:
 
     def has_profiles(self) -> bool:
         """Return whether there is any profile."""
-        if not self._has_content():
+        if not os.path.lexists(self.path):
             return False
         with self._open(write=False) as connection:
             return "profile" in _tables(connection)  # The first profile makes the table.
 
     def profile(self, key: str) -> str | None:
         """Return the profile that is kept under `key`."""
-        if not self._has_content():
+        if not os.path.lexists(self.path):
             return None
         with self._open(write=False) as connection:
             return _profile(connection, key) if "profile" in _tables(connection) else None
@@ -159,26 +156,11 @@ class EvaluationStore:
                 (PROFILES_KEPT,),
             )
 
-    def _has_content(self) -> bool:
-        try:
-            return self.path.stat().st_size > 0
-        except FileNotFoundError:
-            return False
-        except OSError:
-            return True  # Opening it says what is wrong.
-
     @contextmanager
     def _open(self, *, write: bool) -> Generator[sqlite3.Connection]:
         connection: sqlite3.Connection | None = None
         try:
-            if write:
-                make_private_folder(self.path.parent)
-                # SQLite would make it for everybody to read.
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | _NONBLOCK, 0o600))
-            if not self.path.is_file():
-                raise OSError("it is no file")
-            uri = f"{self.path.resolve().as_uri()}?mode={'rwc' if write else 'ro'}"
-            connection = sqlite3.connect(uri, uri=True, timeout=BUSY_S)
+            connection = open_database(self.path, create=write)
             self._check_form(connection, write=write)
             yield connection
         except (sqlite3.Error, OSError, ValueError) as error:

@@ -25,6 +25,7 @@ from caal_node.core.tool_spec import ToolSchema
 from caal_node.grounding.request_words import (
     answerable,
     answers_anything,
+    asks,
     is_placeholder,
     language_of,
     names_something,
@@ -47,6 +48,7 @@ SIMILAR: Final = 0.65
 """Likeness (0 to 1) from which two spellings are one name: Mum and Mom have 0.67."""
 _NO_WORDS: Final = re.compile(r"(?<![\w\"])(?:true|false|null)(?![\w\"])")
 _LETTERS_MIN: Final = 4
+_FIGURES: Final = frozenset({"number", "integer"})
 KNOWN_CHARS: Final = 32_768
 """Characters of a conversation in which a name is looked for, within a few milliseconds. In a
 longer one each is taken for known."""
@@ -143,6 +145,16 @@ class CallGrounds:
             and "enum" not in _mapping(_mapping(schema.get("properties")).get(name))
             and self._is_unsaid(value, call)
         )
+
+    def is_meant(self, call: CallSigns, unsaid: Sequence[str]) -> bool:
+        """Return whether a call that lacks the `unsaid` arguments is worth a question for them.
+
+        A question that asks for a figure gives none to a tool: "what's the temperature in Gdansk"
+        sets no heating, whatever words they share. What shares none is needless already.
+        """
+        schema = _mapping(_mapping(call.tool["function"].get("parameters")).get("properties"))
+        lacks_figure = any(_mapping(schema.get(n)).get("type") in _FIGURES for n in unsaid)
+        return not (self._judged and lacks_figure and asks(self._request, self._language))
 
     def _is_unsaid(self, value: str, call: CallSigns) -> bool:
         named = set(plain_words(value)) - self._times

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from caal_node.context.plain_values import JsonTexts, noted_items
 from caal_node.context.tool_data import ToolData
-from caal_node.context.window import DATA_ID
+from caal_node.context.window import DATA_ID, SHORTENED
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
 from caal_node.grounding.reference_words import FIELDS, name_words, singular
 
@@ -25,7 +25,7 @@ _DEPTH_MAX: Final = 3
 """Objects in which a list may lie: `{"data": {"results": [...]}}`."""
 _NOUN_CHARS: Final = 3
 """Characters of a noun; what is shorter is a word such as "on", which an argument may be."""
-_TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ][\d:.]+\S*)?|\d{1,2}:\d{2}(?::\d{2})?")
+_TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ][\d:.]++\S*+)?|\d{1,2}:\d{2}(?::\d{2})?")
 """A date, a time, or both, and nothing else."""
 
 Thing: TypeAlias = str | Mapping[str, Any]
@@ -87,11 +87,14 @@ def earlier_results(
 ) -> tuple[EarlierResult, ...]:
     """Return what the calls in front of the person's newest words gave, the newest first.
 
-    `kept` is the tool data of the conversation: what the window has dropped is read from it.
-    Calls that failed, and those that were only played through, gave nothing.
+    `kept` is the tool data of the conversation: what the window has dropped or shortened is read
+    from it. Calls that failed, and those that were only played through, gave nothing. What a call
+    has brought twice is there once.
     """
     texts = JsonTexts()
     found: list[EarlierResult] = []
+    data = {entry.call_id: entry for entry in kept}
+    seen: set[tuple[str, str, str]] = set()
     calls = {item.call_id: item for item in items if isinstance(item, CallItem)}
     turns_ago, answer = 0, ""
     for item in reversed(items):
@@ -101,13 +104,18 @@ def earlier_results(
             answer = f"{item.text} {answer}".strip()
         elif isinstance(item, ResultItem) and turns_ago and not item.is_error:
             call = calls.get(item.call_id)
-            value = texts.read(item.output)
-            if not (isinstance(value, dict) and value.get("dry_run") is True):
+            entry = data.get(item.call_id) if item.output.startswith(SHORTENED) else None
+            output = item.output if entry is None else entry.line
+            value = texts.read(output)
+            same = (item.name, call.arguments if call else "", output)
+            is_dry = isinstance(value, dict) and value.get("dry_run") is True
+            if same not in seen and not is_dry:
+                seen.add(same)
                 arguments = _members(texts.read(call.arguments) if call else None)
                 found.append(EarlierResult(item.name, arguments, value, turns_ago, answer))
         if turns_ago > TURNS_BACK or len(found) == RESULTS_MAX:
             return tuple(found)
-    for entry in reversed([entry for entry in kept if entry.call_id not in calls]):
+    for entry in reversed([entry for entry in data.values() if entry.call_id not in calls]):
         if len(found) == RESULTS_MAX:
             break
         arguments = _members(texts.read(entry.arguments))

@@ -41,7 +41,7 @@ _OFFER: Final = re.compile(
     rf"\W*(?:(?:and|but|so|or|then)\s+)?(?:{'|'.join(map(re.escape, WORDS['offers']))})",
     re.IGNORECASE,
 )
-_ANSWER: Final = re.compile(r"\W*(?:yes|no|yeah|nope)\b[,.!:]\s*", re.IGNORECASE)
+_ANSWER: Final = re.compile(r"(?:(?<!\W)\W++)?(?:yes|no|yeah|nope)\b[,.!:]\s*", re.IGNORECASE)
 _NOT_RUN: Final = frozenset({"pending", "refused", "dry_run"})
 """States of calls of which other words tell than those of results."""
 _ALL_WELL: Final = listed("all_well")

@@ -125,8 +125,16 @@ def names_something(parameter: str, language: str) -> bool:
 
 def is_question(description: str) -> bool:
     """Return whether a parameter's description is a question: "where it starts"."""
-    first = plain_words(description)[:1]
+    first = [word.split("'")[0] for word in plain_words(description)[:1]]  # what's
     return any(not asks.isdisjoint(first) for asks in _WORDS["asks"].values())
+
+
+def asks(request: str, language: str) -> bool:
+    """Return whether `request` asks what, how or when something is."""
+    text = " ".join(plain_words(request))
+    if (lists := _PATTERNS.get(language)) is not None:
+        text = _behind(text, lists["greetings"])
+    return is_question(text)
 
 
 def is_placeholder(value: str, language: str) -> bool:

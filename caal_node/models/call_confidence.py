@@ -18,7 +18,7 @@ from caal_node.models.backends.base import Chunk, GeneratedToken, TextChunk
 from caal_node.models.question import Question
 from caal_node.models.strategies.evidence import Evidence
 from caal_node.models.strategies.json_reply import LogprobGate
-from caal_node.models.strategies.tool_shortlist import relevance_of
+from caal_node.models.strategies.tool_relevance import relevance_of
 from caal_node.reply_parser import Event, ToolCallEnd
 
 TOKENS_MAX: Final = 4096

@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Iterable
 from http import HTTPStatus
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, cast
 
 from livekit.agents import APIConnectionError, APIError, APIStatusError, APITimeoutError, llm
@@ -51,21 +52,51 @@ same answer. A tool never changes; a reload makes new ones."""
 
 def to_items(chat_ctx: llm.ChatContext) -> tuple[Item, ...]:
     """The conversation, oldest first. Images, audio and hand-over marks are left out."""
-    items: list[Item] = []
-    for item in in_the_models_order(chat_ctx.items):
-        if isinstance(item, llm.ChatMessage):
-            text = item.text_content or ""
-            if item.role in ("system", "developer"):
-                items.append(SystemItem(text, item.id))
-            elif item.role == "user":
-                items.append(UserItem(text[:SAID_CHARS_MAX], item.id))
+    return ItemsOfContext().read(chat_ctx)
+
+
+class ItemsOfContext:
+    """Converts the contexts of one conversation, as `to_items` does.
+
+    What is as it was in the last one is the same object again: that is quicker to make, and to
+    compare. LiveKit's items can be edited, so each is compared with what was read of it.
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[str, tuple[tuple[object, ...], Item]] = {}
+
+    def read(self, chat_ctx: llm.ChatContext) -> tuple[Item, ...]:
+        items: list[Item] = []
+        known, self._read = self._read, {}
+        for item in in_the_models_order(chat_ctx.items):
+            if isinstance(item, llm.ChatMessage):
+                texts = [part for part in item.content if isinstance(part, str)]
+                shown = (item.type, item.role, *texts)
+            elif isinstance(item, llm.FunctionCall):
+                shown = (item.type, item.call_id, item.name, item.arguments)
+            elif isinstance(item, llm.FunctionCallOutput):
+                shown = (item.type, item.call_id, item.name, item.output, item.is_error)
             else:
-                items.append(AssistantItem(text, item.id))
-        elif isinstance(item, llm.FunctionCall):
-            items.append(CallItem(item.call_id, item.name, item.arguments, item.id))
-        elif isinstance(item, llm.FunctionCallOutput):
-            items.append(ResultItem(item.call_id, item.name, item.output, item.is_error, item.id))
-    return tuple(items)
+                continue
+            read = known.get(item.id)
+            if read is None or read[0] != shown:
+                read = shown, _item(item)
+            self._read[item.id] = read
+            items.append(read[1])
+        return tuple(items)
+
+
+def _item(item: llm.ChatMessage | llm.FunctionCall | llm.FunctionCallOutput) -> Item:
+    if isinstance(item, llm.FunctionCall):
+        return CallItem(item.call_id, item.name, item.arguments, item.id)
+    if isinstance(item, llm.FunctionCallOutput):
+        return ResultItem(item.call_id, item.name, item.output, item.is_error, item.id)
+    text = item.text_content or ""
+    if item.role in ("system", "developer"):
+        return SystemItem(text, item.id)
+    if item.role == "user":
+        return UserItem(text[:SAID_CHARS_MAX], item.id)
+    return AssistantItem(text, item.id)
 
 
 def to_chat_ctx(items: Iterable[WindowItem]) -> llm.ChatContext:
@@ -119,15 +150,18 @@ def in_the_models_order(items: Iterable[llm.ChatItem]) -> list[llm.ChatItem]:
     """
     ordered: list[llm.ChatItem] = []
     position: dict[str, int] = {}
-    for _, run in groupby(items, key=lambda item: item.type):
+    for _, run in groupby(items, key=attrgetter("type")):
         found = list(run)
-        calls = [item for item in found if isinstance(item, llm.FunctionCall)]
-        results = [item for item in found if isinstance(item, llm.FunctionCallOutput)]
-        calls.sort(key=_written_at)
-        for call in calls:
-            position.setdefault(call.call_id, len(position))
-        results.sort(key=lambda result: position.get(result.call_id, len(position)))
-        ordered += calls or results or found
+        if isinstance(found[0], llm.FunctionCall):
+            calls = cast("list[llm.FunctionCall]", found)
+            if len(calls) > 1:
+                calls.sort(key=_written_at)
+            for call in calls:
+                position.setdefault(call.call_id, len(position))
+        elif isinstance(found[0], llm.FunctionCallOutput) and len(found) > 1:
+            results = cast("list[llm.FunctionCallOutput]", found)
+            results.sort(key=lambda result: position.get(result.call_id, len(position)))
+        ordered += found
     return ordered
 
 

@@ -19,7 +19,7 @@ from typing import Self
 import httpx2
 
 from caal_node.core.errors import CaalError, ConfigError, ModelError
-from caal_node.http_client import open_client
+from caal_node.http_client import open_client, tls_for
 from caal_node.models import child_process
 
 READY_DEADLINE_S = 120.0
@@ -137,7 +137,9 @@ class EmbeddedEngine:
         try:
             async with (
                 asyncio.timeout(STATE_DEADLINE_S),
-                open_client(trust_env=False, timeout=None) as client,
+                open_client(
+                    trust_env=False, timeout=None, verify=await tls_for(self._address or "")
+                ) as client,
             ):
                 answer = await client.post(
                     f"{self._address}/slots/0", params={"action": action}, json={"filename": name}
@@ -172,7 +174,8 @@ class EmbeddedEngine:
         if "address" not in answer:
             raise await asyncio.to_thread(self._failure, answer.get("error"))
         self._address = answer["address"]
-        async with open_client(trust_env=False) as client:
+        tls = await tls_for(self._address)
+        async with open_client(trust_env=False, verify=tls) as client:
             (await client.get(f"{self._address}/health")).raise_for_status()
 
     def _failure(self, reason: str | None) -> CaalError:

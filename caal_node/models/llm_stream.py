@@ -21,7 +21,14 @@ from caal_node.models.chat_context import as_api_error, call_delta
 from caal_node.models.model_connection import ModelConnection
 from caal_node.models.question import Question
 from caal_node.models.timed_backend import OnRequest
-from caal_node.reply_parser import BrokenCall, Event, TextDelta, ToolCallEnd, UnknownCall
+from caal_node.reply_parser import (
+    BrokenCall,
+    Event,
+    TextDelta,
+    ToolCallEnd,
+    UnknownCall,
+    UnspokenData,
+)
 
 SERVER_RUN: Final = "caal_server_run"
 """Key in a delta's `extra` of a ServerCall or ServerResult."""
@@ -73,7 +80,7 @@ class ReplyStream(llm.LLMStream):
                             self._event_ch.send_nowait(
                                 llm.ChatChunk(id=self._request_id, delta=told)
                             )
-                        elif (delta := _delta(event, sent)) is not None:
+                        elif (delta := event_delta(event, sent)) is not None:
                             chunk = llm.ChatChunk(id=self._request_id, delta=delta)
                             self._event_ch.send_nowait(chunk)
         except CaalError as error:
@@ -86,8 +93,11 @@ class ReplyStream(llm.LLMStream):
         self._event_ch.send_nowait(llm.ChatChunk(id=self._request_id, usage=_completion(usage)))
 
 
-def _delta(event: Event, sent: set[tuple[str, str]]) -> llm.ChoiceDelta | None:
-    """The chunk of an event. A call that this reply has made already is not made again."""
+def event_delta(event: Event, sent: set[tuple[str, str]]) -> llm.ChoiceDelta | None:
+    """Return the piece of a reply that an event makes, None for no piece.
+
+    `sent` holds the calls of this reply, and takes each: none is made twice.
+    """
     if isinstance(event, TextDelta):
         return llm.ChoiceDelta(role="assistant", content=event.text)
     if isinstance(event, ToolCallEnd):
@@ -103,6 +113,9 @@ def _delta(event: Event, sent: set[tuple[str, str]]) -> llm.ChoiceDelta | None:
         # No object, so that LiveKit runs nothing, and answers it with these words.
         arguments = json.dumps(f"{_BROKEN} {event.problem}", ensure_ascii=False)
         return call_delta(event.name or "unnamed", arguments)
+    if isinstance(event, UnspokenData):
+        # Something was said already, so the model is told in the next round.
+        return call_delta("unnamed", json.dumps(event.problem))
     return None
 
 

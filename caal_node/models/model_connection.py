@@ -12,7 +12,8 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 from livekit.agents.utils import aio
 
-from caal_node.core.errors import ModelError, ModelSilent
+from caal_node.core.errors import ModelError, ModelReplyCut, ModelReplyData, ModelSilent
+from caal_node.core.prompt_files import sentence
 from caal_node.models.backends.base import (
     Backend,
     KeepsSlots,
@@ -29,7 +30,7 @@ from caal_node.models.reply_attempt import ReplyAttempt, signal_of_error
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.models.strategies import JsonReplyStrategy
 from caal_node.models.timed_backend import OnRequest, TimedBackend
-from caal_node.reply_parser import Event, TextWasThinking
+from caal_node.reply_parser import Event, TextDelta, TextWasThinking
 
 ReplyEvent: TypeAlias = Event | ServerCall | ServerResult | ReplyDone
 
@@ -132,6 +133,7 @@ class ModelConnection:
         step = policy.first_step(question)
         first = step.strategy.name
         unmade: list[Event] = []
+        said_before = False
         backend = self.backend if on_request is None else TimedBackend(self.backend, on_request)
         while True:
             attempt = ReplyAttempt(backend, step.strategy, step.question)
@@ -150,12 +152,16 @@ class ModelConnection:
                     raise
             yield ReplyDone("stop", attempt.usage)
             policy.learn_from(step, attempt)
-            if attempt.signal is None or attempt.spoke:
+            goes_on = policy.goes_on(step, attempt)
+            if attempt.signal is None or (attempt.spoke and not goes_on):
                 for event in attempt.rest():
                     yield event
                 if attempt.signal is None and question.may_call and not question.must_call:
                     policy.stats.note_success(step.strategy.name, first)
                 return
+            if goes_on:
+                said_before = True
+                yield TextDelta(" ")
             if step.question.once:
                 if failure is not None:
                     raise failure
@@ -163,6 +169,16 @@ class ModelConnection:
             unmade = unmade or attempt.uncertain
             following = policy.next_step(step, attempt)
             if following is None:
+                if attempt.signal == "cut":
+                    if not said_before and not question.tells_unmade:
+                        raise ModelReplyCut(f"{self.backend.model}: too few tokens for its reply")
+                    yield TextDelta(sentence("model_cut_off"))
+                    return
+                if attempt.signal == "data":
+                    if not question.tells_unmade:
+                        raise ModelReplyData(f"{self.backend.model}: its reply was data, no words")
+                    yield TextDelta(sentence("model_not_words"))
+                    return
                 if question.tells_unmade and unmade:
                     for event in unmade:
                         yield event

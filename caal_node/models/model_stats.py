@@ -30,6 +30,8 @@ _FULL_MARGIN: Final = 8
 """Tokens. A prompt that was cut to fit ends within these of the context's end."""
 _SMALLEST: Final = 2_000
 """Estimated tokens. No server has so small a context that it would cut what is shorter."""
+_LEAST_ROOM: Final = int(_SMALLEST * _FIRST_SHARE)
+"""Tokens. A server that reads fewer than these of a prompt would cut shorter ones."""
 _TURNS: Final = 20
 """Turns that are kept at most when a question is shortened."""
 _NATIVE_FAILURES_MAX: Final = 3
@@ -43,7 +45,7 @@ should get it some day."""
 _NOT_THINKING_MAX: Final = 3
 """Replies in a row without any thinking, after which it is no longer waited for: one stray closer
 would otherwise cost every answer its streaming."""
-DOUBTS: Final = frozenset({"unsure", "missing_argument", "needless", "repeated"})
+DOUBTS: Final = frozenset({"unsure", "missing_argument", "unwanted", "needless", "repeated"})
 """Signals that belong to a strategy that works."""
 
 
@@ -70,14 +72,14 @@ class TruncationDetector:
         share = _FIRST_SHARE if self._ratio is None else _SHARE * self._ratio
         if not full and (estimated < _SMALLEST or counted >= estimated * share):
             self._ratio = counted / estimated if estimated else None
-            if self.room is not None and counted > self.room:
-                # That is more than the alleged limit: it counts what it evaluates, not reads.
+            if self.room is not None and counted >= self.room:
+                # A prompt that was made to fit is below the limit: this counts something else.
                 self._trusted, self.room = False, None
             self._largest = max(self._largest, counted)
             return False
-        if not full and counted < self._largest // 2:
+        if not full and counted < max(self._largest // 2, _LEAST_ROOM):
             # A cut leaves nearly a full context; so small a count leaves out what was cached.
-            self._trusted = False
+            self._trusted, self.room = False, None
             return False
         self.room = min(counted, context_tokens or counted)
         return True
@@ -171,7 +173,7 @@ class ModelStats:
         self.signals[signal] += 1
         level = logging.INFO if signal in DOUBTS or signal == "no_call" else logging.WARNING
         logger.log(level, "%s: %s with the %s strategy", self._model, signal, strategy)
-        if signal in DOUBTS or signal in ("context_cut", "no_call"):
+        if signal in DOUBTS or signal in ("context_cut", "no_call", "cut"):
             return
         if strategy == "native":
             self._native_failures[signal] += may_call

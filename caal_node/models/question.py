@@ -85,6 +85,11 @@ class Question:
         return tuple(item for item in self.items if not isinstance(item, ToolsItem))
 
     @property
+    def request(self) -> str:
+        """The person's newest words; "" where there are none."""
+        return next((i.text for i in reversed(self.items) if isinstance(i, UserItem)), "")
+
+    @property
     def shown_items(self) -> tuple[WindowItem, ...]:
         """The items as a model reads them, with what the person's newest words refer to."""
         places = [at for at, item in enumerate(self.items) if isinstance(item, UserItem)]

@@ -21,6 +21,7 @@ from caal_node.core.errors import (
 )
 from caal_node.core.prompt_files import sentence
 from caal_node.grounding.meant_arguments import meant_arguments
+from caal_node.grounding.said_units import in_own_units
 from caal_node.models.backends.base import (
     Backend,
     BackendRequest,
@@ -45,12 +46,15 @@ from caal_node.reply_parser import (
     ToolCallEnd,
     ToolCallStart,
     UnknownCall,
+    UnspokenData,
 )
 
 FailureSignal: TypeAlias = (
     Literal[
         "empty",  # Tokens were generated, and neither speech nor a call came of them.
-        "broken_call",  # A call cannot be read, often because the token limit cut it off.
+        "broken_call",  # A call cannot be read.
+        "data",  # An object, a list or a tag stood where speech belongs, and there was no call.
+        "cut",  # The token limit ended the reply in a call, or before it held anything.
         "unknown_tool",  # A call has a name that is in no table.
         "leaked_call",  # A good call came as text where the server has structured calls.
         "refused",  # The server does not take what was asked: tools, or a schema.
@@ -86,18 +90,26 @@ def signal_of_error(error: ModelError) -> FailureSignal | None:
 
 def signal_of_reply(events: Sequence[Event], done: ReplyDone | None) -> FailureSignal | None:
     """Return the worst signal in a finished reply; None if it is speech, or calls that can run."""
+    signal = _signal_of_events(events, done)
+    return "cut" if signal and done is not None and done.reason == "length" else signal
+
+
+def _signal_of_events(events: Sequence[Event], done: ReplyDone | None) -> FailureSignal | None:
     if any(isinstance(event, UnknownCall) for event in events):
         return "unknown_tool"
     if any(isinstance(event, BrokenCall) for event in events):
         return "broken_call"
     if any(isinstance(event, ToolCallEnd) for event in events):
         return None
+    if any(isinstance(event, UnspokenData) for event in events):
+        return "data"
     spoken = "".join(e.text for e in without_thinking(events) if isinstance(e, TextDelta))
     return None if spoken.strip() or done is None else "empty"
 
 
-_UNCERTAIN = (UnknownCall, BrokenCall, ToolCallStart)
-"""Events that are kept back while the stream runs: another attempt may make a call of them."""
+_UNCERTAIN = (UnknownCall, BrokenCall, UnspokenData, ToolCallStart)
+"""Events that are kept back while the stream runs: another attempt may make a call or speech of
+them."""
 
 
 class ReplyAttempt:
@@ -118,6 +130,8 @@ class ReplyAttempt:
         """Whether something of the reply has been passed on, so that it is the reply."""
         self.lacked_argument = False
         """Whether a call was not made because nobody said what it needs."""
+        self.unwanted: frozenset[str] = frozenset()
+        """The tools of calls that lack an argument, and that were not meant."""
         self.dropped_call = False
         """Whether a call was written where none may be made. It is neither run nor told."""
         self.never_was_thinking = False
@@ -130,6 +144,7 @@ class ReplyAttempt:
         """Whether what comes is passed on at once: it was asked for, or no call comes any more."""
         self._limits = ReplyLimits(calls, limits.payload)
         self._structured = False
+        self._server_ran = False
         self._confidence = CallConfidence(question)
 
     @property
@@ -141,6 +156,14 @@ class ReplyAttempt:
     def leaked_call(self) -> bool:
         """Whether calls were made, and none of them came as the structured call it should be."""
         return self.strategy.name == "native" and self._calls and not self._structured
+
+    @property
+    def said(self) -> str | None:
+        """What was passed on, if that is speech alone: the reply can go on behind it. Else None."""
+        if self._calls or self._server_ran:
+            return None
+        said = without_thinking(self._events)
+        return "".join(event.text for event in said if isinstance(event, TextDelta))
 
     @property
     def _calls(self) -> bool:
@@ -156,14 +179,18 @@ class ReplyAttempt:
         return self._confidence.judged(self._meant(self._limits.admit(events)))
 
     def _meant(self, events: Sequence[Event]) -> list[Event]:
-        """Return `events` with what a reference means where a call's argument repeats it."""
-        references = self._question.references
-        return [
-            replace(event, arguments=dict(meant_arguments(event.arguments, references)))
-            if isinstance(event, ToolCallEnd)
-            else event
-            for event in events
-        ]
+        """Return `events` with what a reference means where a call's argument repeats it, and with
+        lengths of time in the units of the parameters."""
+        return [self._call_as_meant(e) if isinstance(e, ToolCallEnd) else e for e in events]
+
+    def _call_as_meant(self, call: ToolCallEnd) -> ToolCallEnd:
+        question = self._question
+        arguments = meant_arguments(call.arguments, question.references)
+        schemas = (tool["function"] for tool in question.tools.schemas)
+        schema = next((f.get("parameters") for f in schemas if f["name"] == call.name), None)
+        return replace(
+            call, arguments=dict(in_own_units(schema or {}, arguments, question.request))
+        )
 
     async def run(self) -> AsyncGenerator[Event | ServerCall | ServerResult]:
         """Ask, and yield events of a streamed reply while it comes.
@@ -181,7 +208,7 @@ class ReplyAttempt:
                     done, self.usage = chunk, chunk.usage
                     continue
                 if isinstance(chunk, ServerCall | ServerResult):
-                    self.spoke = True  # To ask again would run it again.
+                    self.spoke = self._server_ran = True  # To ask again would run it again.
                     yield chunk
                     continue
                 self._structured |= isinstance(chunk, NativeCall)
@@ -208,13 +235,15 @@ class ReplyAttempt:
                 yield event
         self.signal = signal_of_reply(self._events, done)
         if self.signal in (None, "empty") and self._question.must_call and not self._calls:
-            self.signal = "no_call"
-        doubt = reader.doubt if reader.doubt in ("needless", "repeated") else None
+            cut = done is not None and done.reason == "length"
+            self.signal = "cut" if cut else "no_call"
+        doubt = reader.doubt if reader.doubt in ("needless", "repeated", "unwanted") else None
         if self.signal in (None, "empty") and doubt and not self._calls:
             self.signal = doubt
         if self._limits.reached == "thinking" and not self._holds_a_reply:
             raise ModelError(f"{self._backend.model} thought on and on, and said nothing")
         self.lacked_argument = reader.doubt == "missing_argument"
+        self.unwanted = reader.unwanted
         self.never_was_thinking = reader.never_was_thinking
 
     def rest(self) -> list[Event]:

@@ -25,6 +25,7 @@ from caal_node.reply_parser import (
     TextWasThinking,
     ToolCallEnd,
     ToolCallStart,
+    UnspokenData,
 )
 
 CALLS_MAX: Final = 16
@@ -68,9 +69,8 @@ class TextLimits:
     observation: int = 3_000
     """Characters of one result that the model reads, about 1,000 tokens. Of a longer one it reads
     the structure and the ids."""
-    seconds: float = 600.0
-    """From the turn's first request on. After that the model may only speak. It is as long as one
-    reply may take."""
+    seconds: float = 60.0
+    """From the turn's first request on. After that the model may only speak."""
 
 
 AS_NATIVE: Final = TextLimits()
@@ -129,6 +129,8 @@ class ReplyLimits:
                         kept.append(event)
                 case TextWasThinking():
                     self._speech_left = SPEECH_CHARS_MAX
+                    kept.append(event)
+                case UnspokenData():
                     kept.append(event)
                 case ToolCallStart(name=name):
                     if self._calls_left:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from caal_node.core.errors import ModelContextFull
-from caal_node.core.items import CallItem, Item, ResultItem
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem
 from caal_node.models.model_stats import DOUBTS, ModelStats, prompt_tokens
 from caal_node.models.question import Question
 from caal_node.models.reply_attempt import FailureSignal, ReplyAttempt
@@ -29,7 +29,7 @@ from caal_node.models.strategies import (
     StyleName,
     TextProtocolStrategy,
 )
-from caal_node.reply_parser import BrokenCall, Event, UnknownCall
+from caal_node.reply_parser import BrokenCall, Event, UnknownCall, UnspokenData
 
 TextStyle: TypeAlias = Literal["auto"] | StyleName
 """How calls are asked for by text. `auto` is one JSON reply where the server can hold one to a
@@ -55,6 +55,8 @@ class RetryStep:
     """Whether the same has been asked once more already."""
     shortened: bool = False
     """Whether the question has been shortened already."""
+    roomier: bool = False
+    """Whether the reply has been given more room already."""
 
 
 class RetryPolicy:
@@ -111,6 +113,12 @@ class RetryPolicy:
             question = replace(question, in_thinking=True)
         return RetryStep(strategy, question)
 
+    def goes_on(self, step: RetryStep, attempt: ReplyAttempt) -> bool:
+        """Return whether a reply whose speech is out already was cut in its first call, so that the
+        model can go on behind that speech."""
+        said = attempt.spoke and attempt.said is not None
+        return attempt.signal == "cut" and said and not step.question.once
+
     def learn_from(self, step: RetryStep, attempt: ReplyAttempt) -> None:
         """Note what an attempt has shown. It may turn out that its prompt was cut."""
         stats, question, strategy = self.stats, step.question, step.strategy.name
@@ -145,7 +153,9 @@ class RetryPolicy:
             return None
         same_strategy = following.strategy.name == step.strategy.name
         name = "once_more" if same_strategy else following.strategy.name
-        if attempt.signal == "context_cut":
+        if attempt.signal == "cut":
+            name = "more_room"
+        elif attempt.signal == "context_cut":
             name = "shorter" if same_strategy else "plain"
         elif attempt.signal in DOUBTS:
             name = attempt.signal or name
@@ -154,7 +164,17 @@ class RetryPolicy:
 
     def _following(self, step: RetryStep, attempt: ReplyAttempt) -> RetryStep | None:
         signal, strategy, question = attempt.signal, step.strategy, step.question
-        if signal in ("unsure", "needless"):
+        if (
+            signal == "unwanted"
+            and isinstance(strategy, JsonReplyStrategy)
+            and not step.repeated
+            and not attempt.unwanted.issuperset(question.tools.names)
+        ):
+            others = JsonReplyStrategy(
+                call_threshold=strategy.call_threshold, without=attempt.unwanted
+            )
+            return replace(step, strategy=others, repeated=True)
+        if signal in ("unsure", "needless", "unwanted"):
             if isinstance(strategy, JsonReplyStrategy):
                 return replace(step, strategy=JsonReplyStrategy(speech_only=True))
             return replace(step, question=replace(question, speech_only=True), repeated=True)
@@ -173,17 +193,40 @@ class RetryPolicy:
                 return replace(step, strategy=plain, question=shorter)
             room = self.stats.truncation.room
             raise ModelContextFull(f"{self._model}: the server reads {room} tokens only")
+        if signal == "cut":
+            room = None if step.roomier else self._more_room(question, attempt)
+            if room is None:
+                return None
+            if attempt.spoke and (said := (attempt.said or "").strip()):
+                question = replace(question, items=(*question.items, AssistantItem(said)))
+                question = repaired(question, attempt.uncertain)
+            return replace(step, question=replace(question, max_tokens=room), roomier=True)
         if signal == "no_call":
             # Where a schema leaves no room for speech, that is the end of it; a word may help else.
             again = not isinstance(strategy, NativeStrategy)
             if again and step.repeated:
                 return None
             return replace(step, strategy=strategy if again else self._by_text(), repeated=again)
+        if signal == "data" and step.repeated:
+            return None
         # After a call that may not be made, the same words would bring the same call.
         if signal != "refused" and not step.repeated and not attempt.dropped_call:
             return replace(step, question=repaired(question, attempt.uncertain), repeated=True)
         weaker = self._weaker_strategy(strategy, signal, question)
         return None if weaker is None else replace(step, strategy=weaker)
+
+    def _more_room(self, question: Question, attempt: ReplyAttempt) -> int | None:
+        """Return twice the tokens that a reply had, as far as the context has them; None if these
+        are no more."""
+        made = attempt.usage.completion
+        had = question.max_tokens or made
+        capabilities = self.stats.capabilities
+        context = capabilities.context_tokens if capabilities is not None else None
+        room = 2 * had
+        if context is not None:
+            prompt = attempt.usage.prompt or prompt_tokens(question, attempt.request)
+            room = min(room, context - prompt)
+        return room if room > (made or had) else None
 
     def _weaker_strategy(
         self, strategy: CallStrategy, signal: FailureSignal | None, question: Question
@@ -228,10 +271,12 @@ def repaired(question: Question, events: Iterable[Event]) -> Question:
             problem = {"error": "unknown_tool", "valid": list(event.nearest)}
         elif isinstance(event, BrokenCall):
             problem = {"error": "invalid_call", "message": event.problem[:_PROBLEM_CHARS]}
+        elif isinstance(event, UnspokenData):
+            problem = {"error": "not_speech", "message": event.problem}
         else:
             continue
         call_id = f"repair_{number}"
-        name = event.name or "unnamed"
+        name = ("" if isinstance(event, UnspokenData) else event.name) or "unnamed"
         calls.append(CallItem(call_id, name, "{}"))
         output = json.dumps(problem, ensure_ascii=False)
         results.append(ResultItem(call_id, name, output, is_error=True))

@@ -38,8 +38,8 @@ WITHOUT_ODDS: Final = 0.9
 """The probability of a yes where the server tells no odds; that of a no is what is left of 1."""
 _WANTED: Final = "wanted"
 _WORDS: Final = {"type": "string", "enum": ["yes", "no"]}
-_ANSWER: Final = re.compile(r':\s*"?\s*(yes|no)\b', re.IGNORECASE)
-_ANSWER_BEGINS: Final = re.compile(r':\s*"?\s*$')
+_ANSWER: Final = re.compile(r':\s*+(?:"\s*+)?(yes|no)\b', re.IGNORECASE)
+_ANSWER_BEGINS: Final = re.compile(r':\s*+(?:"\s*+)?$')
 _BLANKS: Final = ' :"\n\t'
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import unquote_plus
 
 from caal_node.policy.heard_words import COMMON, plain, stem, stems, words
-from caal_node.policy.word_sources import Heard, mostly_in
+from caal_node.policy.word_sources import Heard
 
 ADDRESSES_MAX: Final = 8
 """Addresses that are traced: of one value of a call that writes, of all values of one that reads. A
@@ -49,7 +49,7 @@ def address_unsaid(text: str, heard: Heard) -> str:
             return f"has more than {ADDRESSES_MAX} addresses."
         if address in heard.person_text:
             continue
-        if any(address in each for each in heard.outside):
+        if heard.is_outside(address):
             return "has an address that stands in a tool's words, and not in the person's."
         if stems(address).isdisjoint(heard.person - COMMON):
             return "has an address that the person did not say."
@@ -89,6 +89,4 @@ def _tells_more(match: re.Match[str], said: frozenset[str], heard: Heard) -> boo
         for word in map(stem, words(whole))
         if len(word) >= WORD_CHARS_MIN and word not in heard.person and word not in COMMON
     ]
-    return any(host in each for each in heard.outside) or bool(
-        told and mostly_in(told[:TOLD_WORDS], heard.outside)
-    )
+    return heard.is_outside(host) or bool(told and heard.mostly_outside(told[:TOLD_WORDS]))

@@ -21,7 +21,7 @@ attribute fit them only where a glob takes everything."""
 
 def unused_globs(policy: Policy, tools: Sequence[Tool]) -> Iterator[str]:
     """Yield a sentence with line and mend for each glob that fits none of `tools`."""
-    names = [exposed for exposed, _ in tools]
+    names = [name for exposed, spec in tools for name in spec.known_as(exposed)]
     sources = sorted({spec.source for _, spec in tools})
     claims = sorted({claim for _, spec in tools for claim in spec.annotations})
     for glob in policy.effects:
@@ -36,6 +36,24 @@ def unused_globs(policy: Policy, tools: Sequence[Tool]) -> Iterator[str]:
             for glob in globs:
                 if not _fits_one(glob, known):
                     yield _unused(rule.line, kind, glob)
+
+
+def taken_names(policy: Policy, tools: Sequence[Tool]) -> Iterator[str]:
+    """Yield a sentence with line and fix for each whole name in the rules that two tools share.
+
+    The one that was named first in the table has it; the other one is called by another name.
+    """
+    at_home = dict(tools)
+    lines = {glob: policy.lines.get(glob, "effects") for glob in policy.effects}
+    for rule in policy.rules:
+        lines.update(dict.fromkeys(rule.tools, rule.line))
+    for exposed, spec in tools:
+        name = spec.wanted
+        if exposed != name and name in at_home and name in lines:
+            yield (
+                f"{lines[name]}: {name} is a tool of {at_home[name].source} now, and the one of "
+                f"{spec.source} is called {exposed}; write a rule for each, with its server"
+            )
 
 
 def open_to_anybody(policy: Policy, tools: Sequence[Tool]) -> list[str]:

@@ -76,7 +76,8 @@ def covers(wide: str, narrow: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _tokens(glob: str) -> tuple[str, ...]:
-    return tuple(_TOKEN.findall(glob))
+    end = glob.rfind("]") + 1  # behind it no "[" has an end to be looked for
+    return (*_TOKEN.findall(glob[:end]), *glob[end:])
 
 
 def _one_covers(wide: str, narrow: str) -> bool:

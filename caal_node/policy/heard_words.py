@@ -63,6 +63,9 @@ def _stemmed(listed: Iterable[str]) -> frozenset[str]:
 
 COMMON: Final = _stemmed(_LISTS["common"])
 REFERENCES: Final = _stemmed(_LISTS["references"])
+PICKS: Final = _stemmed(_LISTS["picks"])
+QUESTIONS: Final = frozenset[str](_LISTS["questions"])
+REPEATS: Final = _stemmed(_LISTS["repeats"])
 YES: Final = _stemmed(_LISTS["yes"])
 NO: Final = _stemmed(_LISTS["no"])
 DESTINATIONS: Final = frozenset[str](_LISTS["destinations"])

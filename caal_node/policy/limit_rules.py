@@ -12,7 +12,7 @@ covers have one count together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -44,7 +44,7 @@ PATH: Final = ("tools", "limits")
 class LimitRule:
     """How often the calls that it covers may run. In code: `LimitRule(per_hour=5, tools=["x_*"])`.
 
-    `tools`, `rooms` and `participants` are globs of exposed names, rooms' names and participants'
+    `tools`, `rooms` and `participants` are globs of tools' names, rooms' names and participants'
     identities; a caller of whom none is known has an empty one.
     """
 
@@ -68,9 +68,9 @@ class LimitRule:
         if not given or not all(1 <= most <= MOST for most in given):
             raise ValueError(f"give per_turn, per_minute or per_hour, each from 1 to {MOST}")
 
-    def fits_tool(self, tool: str, effect: Effect) -> bool:
-        """Say whether calls of the exposed name `tool` may count."""
-        return effect in self.effect and _fits(tool, self.tools)
+    def fits_tool(self, names: Iterable[str], effect: Effect) -> bool:
+        """Say whether calls of a tool may count that is known by `names` (`ToolSpec.known_as`)."""
+        return effect in self.effect and any(_fits(name, self.tools) for name in names)
 
     def fits_caller(self, caller: Caller) -> bool:
         """Say whether calls for `caller` may count."""

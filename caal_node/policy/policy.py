@@ -67,7 +67,7 @@ class Policy:
     rules: Sequence[Rule] = ()
     mode: Mode = "house"
     effects: Mapping[str, Effect] = field(default_factory=dict[str, Effect])
-    """Effects by globs of exposed names. The first glob that fits decides."""
+    """Effects by globs of names, as `Rule.tools` has them. The first glob that fits decides."""
     dry_run: bool = False
     """Whether no call runs at all: what would be allowed or asked is only told of."""
     faults: tuple[str, ...] = ()
@@ -159,8 +159,9 @@ class Policy:
 
     def effect_of(self, exposed: str, spec: ToolSpec) -> tuple[Effect, str]:
         """Return a tool's effect, and the line that gave it; "" where its source did."""
+        names = spec.known_as(exposed)
         for glob, (pattern, effect) in zip(self.effects, self._effects, strict=True):
-            if pattern.fits(exposed):
+            if any(map(pattern.fits, names)):
                 return effect, self.lines.get(glob, f"effects, {glob}")
         return spec.effect, ""
 
@@ -203,7 +204,8 @@ class Policy:
 
 def _key(exposed: str, spec: ToolSpec) -> tuple[Any, ...]:
     """Return all that rules may ask of a tool."""
-    return (exposed, spec.tier, spec.source, spec.effect, spec.annotations)
+    names = spec.known_as(exposed)
+    return (names, spec.tier, spec.source, spec.effect, spec.annotations)
 
 
 def _surely_reads(spec: ToolSpec, effect: Effect) -> bool:
@@ -225,8 +227,10 @@ class _Matcher:
 
     def fits_tool(self, exposed: str, spec: ToolSpec, effect: Effect) -> bool:
         rule = self.rule
+        # What is forbidden stays so under a new name; what is allowed is allowed under one alone.
+        names = (exposed,) if rule.then == "allow" else spec.known_as(exposed)
         return bool(
-            (not rule.tools or self._tools.fits(exposed))
+            (not rule.tools or any(map(self._tools.fits, names)))
             and (not rule.tier or spec.tier in rule.tier)
             and (not rule.server or self._server.fits(spec.source))
             and (not rule.effect or effect in rule.effect)

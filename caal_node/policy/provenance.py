@@ -8,7 +8,8 @@ What cannot be told is not held against a call: booleans, numbers, dates, the va
 defaults carry neither a text nor a place to send it to, and what stands nowhere is the model's own
 wording. Addresses are the exception: one that the person did not say is asked about wherever it
 comes from. A text of an earlier turn may be meant by the person ("send the second one to Bob"), so
-it is let through where they refer back; where it goes to may not.
+it is let through where they refer back and ask for the tool; where it goes to may not. What the
+agent has said is theirs too where they ask for the tool, and else only the agent's.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def comes_from_outside(
 
     Args:
         items: The conversation, oldest first, with the results that this turn has brought so far.
-        described: The descriptions that the model reads and that are not the owner's own.
+        described: What the model reads of tools that are not the owner's own.
 
     A call that reads is asked about only where it sends a tool's words to an address. One that
     destroys is traced as one that writes.
@@ -78,17 +79,53 @@ def comes_from_outside(
         if takes_words_along((value for _, value, _ in values if isinstance(value, str)), heard):
             return f"{call.name} takes more to an address than the person said."
         return ""
-    judged = _Judged()
+    judged = _Judged(_request(call, heard))
     for name, value, schema in values:
         if reason := _judge(name, value, schema, heard, judged):
             return f"{call.name}: {name} {reason}"
     return _not_asked_for(call, heard, judged)
 
 
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What of a tool the person's newest words have."""
+
+    own: Sequence[str]
+    """The words of the tool's name."""
+    has_verb: bool
+    """Whether the name has a verb that people use."""
+    things: Sequence[str]
+    """The other words of the name."""
+    says_verb: bool
+    says_thing: bool
+    is_about: bool
+    """Whether they say the verb, a thing, or a word of the tool's description."""
+    refers_back: bool
+    """Whether they mean something that was said before: they pick one of several, or refer to it
+    and say what is to be done with it. "What time is it" means nothing that a tool has said."""
+
+
+def _request(call: TracedCall, heard: Heard) -> _Request:
+    own = [word for word in dict.fromkeys(map(stem, words(call.name))) if word not in COMMON]
+    verb = next((word for word in own if verbs_like(word)), None)
+    things = [word for word in own if word != verb]
+    # "Is there any mail?" has the thing of `send_mail`, which is a verb in "mail Anna" alone.
+    says_verb = verb is not None and bool(
+        (verbs_like(verb) - {*things}) & heard.request or verbs_like(verb) & heard.led
+    )
+    says_thing = any(word in heard.request for word in things)
+    about = stems(call.description[:VALUE_CHARS]) - COMMON
+    is_about = says_verb or says_thing or not about.isdisjoint(heard.request)
+    again = heard.repeats and call.name in heard.called_before
+    refers_back = again or heard.picks or (heard.refers_back and is_about)
+    return _Request(own, verb is not None, things, says_verb, says_thing, is_about, refers_back)
+
+
 @dataclass(slots=True)
 class _Judged:
     """What the values of a call have shown."""
 
+    request: _Request
     said: bool = False
     """Whether the person said something of one of them at any time."""
     said_now: bool = False
@@ -140,17 +177,20 @@ def _judge(name: str, value: Any, schema: Mapping[str, Any], heard: Heard, judge
         return reason
     if not isinstance(value, str):
         return ""
+    # What the agent has read out of a result is no more the person's than the result itself, unless
+    # they ask for the tool.
+    repeated = heard.spoken if judged.request.is_about else frozenset[str]()
     unsaid = sorted(
         word
         for word in found - heard.person
-        if (goes_to or (len(word) >= WORD_CHARS_MIN and word not in heard.spoken))
+        if (goes_to or (len(word) >= WORD_CHARS_MIN and word not in repeated))
         and not word.isdecimal()
     )
     if not unsaid or (_IDENTIFIER.search(name) and _is_own_value(value, heard)):
         return ""
     looked_for = unsaid[:WORDS_MAX]
     if mostly_in(looked_for, heard.now) or (
-        (goes_to or not heard.refers_back) and mostly_in(looked_for, heard.outside)
+        (goes_to or not judged.request.refers_back) and heard.mostly_outside(looked_for)
     ):
         return "stands in a tool's words, and not in the person's."
     return ""
@@ -179,25 +219,19 @@ def _is_own_value(value: str, heard: Heard) -> bool:
 
 def _not_asked_for(call: TracedCall, heard: Heard, judged: _Judged) -> str:
     """Say why the tool itself needs a yes: nothing that the person said is about it."""
-    own = [word for word in dict.fromkeys(map(stem, words(call.name))) if word not in COMMON]
-    verb = next((word for word in own if verbs_like(word)), None)
-    things = [word for word in own if word != verb]
-    # "Is there any mail?" has the thing of `send_mail`, which is a verb in "mail Anna" alone.
-    says_verb = verb is not None and bool(
-        (verbs_like(verb) - {*things}) & heard.request or verbs_like(verb) & heard.led
-    )
-    says_thing = any(word in heard.request for word in things)
+    request = judged.request
     if heard.now or heard.described.names(call.name):
         # Where a tool may have asked for it, the person must have done so in so many words.
-        meant = judged.said_now or (judged.said and heard.refers_back)
-        asked = (says_verb or verb is None) and (says_thing or not things or meant)
+        meant = judged.said_now or (judged.said and (heard.refers_back or heard.repeats))
+        asked = (request.says_verb or not request.has_verb) and (
+            request.says_thing or not request.things or meant
+        )
         return "" if asked else f"{call.name} was not asked for, and a tool has spoken since."
-    about = stems(call.description[:VALUE_CHARS]) - COMMON
-    if says_verb or says_thing or judged.said_now or not about.isdisjoint(heard.request):
+    if request.is_about or judged.said_now:
         return ""
     # "A bit louder" says nothing of `set_volume` either: only a tool that an earlier result speaks
     # of may have been asked for by it, unless the person refers to what was said before.
-    spoken_of = heard.before and (heard.may_name_any_tool or mostly_in(own, heard.before))
-    if not heard.refuses and (heard.refers_back or not spoken_of):
+    spoken_of = heard.before and (heard.may_name_any_tool or mostly_in(request.own, heard.before))
+    if not heard.refuses and (request.refers_back or not spoken_of):
         return ""
     return f"{call.name} has nothing to do with what the person said." if heard.before else ""

@@ -32,7 +32,8 @@ class Rule:
 
     then: Action
     tools: Sequence[str] = ()
-    """Exposed names, as the model and `caal-node tools` have them."""
+    """Exposed names, as the model and `caal-node tools` have them. A rule that does not allow also
+    fits the name that a tool would have if no other had taken it, and `server__tool` of MCP."""
     tier: Sequence[TierName] = ()
     server: Sequence[str] = ()
     """The MCP server's name, `n8n`, or the agent's class."""

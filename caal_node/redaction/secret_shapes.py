@@ -64,7 +64,7 @@ _SHAPES: Final = (
     *_prefixed("AIza", rest=r"[\w-]{35}(?![\w-])"),
     *_prefixed("ya29.", "GOCSPX-", "pypi-AgEI", "npm_", "hf_"),
     *_prefixed("SG.", rest=r"[\w-]{16,32}\.[\w-]{16,64}"),
-    *_prefixed("eyJ", rest=rf"[\w-]{{8,{MAX_KEY_CHARS}}}\.[\w-]{{8,{MAX_KEY_CHARS}}}"
+    *_prefixed("eyJ", rest=rf"(?:(?![_-]eyJ)[\w-]){{8,{MAX_KEY_CHARS}}}\.[\w-]{{8,{MAX_KEY_CHARS}}}"
                rf"(?:\.[\w-]{{0,{MAX_KEY_CHARS}}}){{1,3}}"),
     _Shape(
         "hooks.slack.com/services/",

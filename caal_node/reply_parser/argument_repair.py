@@ -7,8 +7,11 @@ at before anything is repaired.
 
 from __future__ import annotations
 
+import json
 import re
+from collections import deque
 from math import prod
+from string import ascii_letters, digits
 from typing import Any, Final, cast
 
 import json_repair
@@ -30,6 +33,12 @@ _ITEM: Final = rf"\s*(?:[-+.\w]+|{_STRING})\s*,"
 _BEGINS: Final = rf"(?:[:=]|\[(?:{_ITEM})*+)\s*"
 """What a value stands behind: a key, or a list's bracket and the items before it."""
 _VALUE: Final = re.compile(rf"{_BEGINS}(?P<value>[-+]?\.?\d[^,}}\]\n\"]*)|{_STRING}", re.DOTALL)
+_QUOTED: Final = re.compile(r'"(?:[^"\\]++|\\.)*+(?P<end>"|\\?\Z)', re.DOTALL)
+"""A string, also one that never ends."""
+_OF_WORDS: Final = f"{ascii_letters}{digits}+-."
+"""What numbers, `true` and the like consist of: the last one may be half of itself."""
+JSON: Final = json.JSONDecoder(strict=False)
+"""Made once; `json.loads` makes one every time that it gets an option."""
 _COMMENT: Final = re.compile(r"\s(?://|#|/\*).*", re.DOTALL)
 _WHOLE: Final = re.compile(r"[-+]?[\w./-]+[\s;)]*")
 """One number or one word, which json-repair takes as it stands, and what it may leave behind."""
@@ -66,6 +75,43 @@ def quote_sums(text: str) -> str | None:
         elif _WHOLE.fullmatch(value) is None:
             return None
     return "".join(parts) + text[done:]
+
+
+def is_cut(text: str) -> bool:
+    """Return whether `text` is valid JSON up to its end, and goes on there."""
+    try:
+        JSON.decode(text)
+    except json.JSONDecodeError as error:
+        end = len(text.rstrip().rstrip(_OF_WORDS))
+        if error.msg.startswith("Invalid \\u"):
+            end -= 1  # The backslash.
+        return error.pos >= end or error.msg.startswith("Unterminated string")
+    except RecursionError:
+        pass
+    return False
+
+
+def lacks_one_quote(text: str) -> bool:
+    """Return whether `text` is an object of which nothing but the last string's quote is missing:
+    all its brackets are closed behind that string, which holds none of its own."""
+    string, depth = _left_open(text)
+    rest = string.rstrip()
+    return depth > 0 and rest.endswith("}" * depth) and not re.search(r"[{}\\]", rest[:-depth])
+
+
+def has_open_bracket(text: str) -> bool:
+    """Return whether a bracket is open at the end of `text`, which need not be valid JSON."""
+    string, depth = _left_open(text)
+    return depth > 0 and not string  # In a string with a quote of its own none can be counted.
+
+
+def _left_open(text: str) -> tuple[str, int]:
+    """Return the string that is open at the end of `text`, if there is one, and how many brackets
+    are."""
+    last = deque(_QUOTED.finditer(text), maxlen=1)
+    signs = _QUOTED.sub("", text)
+    depth = sum(map(signs.count, "{[")) - sum(map(signs.count, "}]"))
+    return "".join(each.group() for each in last if each["end"] != '"'), depth
 
 
 def is_too_deep(text: str) -> bool:

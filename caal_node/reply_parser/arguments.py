@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, cast
 
 from caal_node.reply_parser.argument_repair import (
+    JSON,
     BadArguments,
     evaluate,
+    has_open_bracket,
+    is_cut,
     is_too_deep,
     repair_object,
 )
@@ -28,6 +32,10 @@ ARGUMENT_KEYS = (
 """The keys under which models put a call's arguments."""
 
 _MAX_SCHEMA_DEPTH = 8
+_MEMBER_DEPTH = 3
+_MEMBER_CHOICES = 8
+"""So many references and choices are followed to an object's properties or a list's items, 8 ** 3
+at most: schemas may refer to themselves."""
 _TYPES = {
     "str": "string",
     "text": "string",
@@ -43,16 +51,16 @@ _TYPES = {
 }
 """Names of types that are none of JSON's, and that schemas of tools hold all the same."""
 _TYPES_OF_VALUES = {type(None): "null", bool: "boolean", int: "number", float: "number"}
-_JSON = json.JSONDecoder(strict=False)
-"""Made once; `json.loads` makes one every time that it gets an option."""
 _INTEGER = re.compile(r"[+-]?\d{1,400}")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d{1,3})?")
 _MAX_LITERAL_CHARS = 20_000
 """Longer text that is no JSON is refused."""
 
 
-def from_json(text: str, tool: ToolSignature | None) -> dict[str, Any]:
+def from_json(text: str, tool: ToolSignature | None, *, ended: bool = False) -> dict[str, Any]:
     """Return the arguments from JSON text: an object, an encoded object, or nothing.
+
+    ended: a marker behind the text ends the call, so that a bracket that is missing was left out.
 
     Raises:
         BadArguments: it is neither.
@@ -68,9 +76,10 @@ def from_json(text: str, tool: ToolSignature | None) -> dict[str, Any]:
         ):
             value = _with_repeated_keys(text)
     except ValueError:
-        if not text.rstrip().endswith("}"):
+        cut = not ended and (is_cut(text) or has_open_bracket(text))
+        if cut or not text.rstrip().endswith("}"):
             raise BadArguments("The arguments were cut off.") from None
-        return _settled(repair_object(text, tool), tool)
+        return from_value(repair_object(text, tool), tool)
     return from_value(value, tool)
 
 
@@ -121,11 +130,15 @@ def _unwrapped(given: dict[str, Any], tool: ToolSignature | None) -> dict[str, A
     """Return the arguments inside a call that was written where its arguments belong."""
     if (
         tool is None
+        # A tool that takes anything may take a name and an input as well.
+        or (not tool.properties and tool.schema.get("additionalProperties") is True)
         or not set(given) <= {"name", *ARGUMENT_KEYS}
         or set(given) & set(tool.properties)
     ):
         return given
     inner = [given[key] for key in ARGUMENT_KEYS if isinstance(given.get(key), dict)]
+    if not inner and "name" in given and len(given) > 1:
+        raise BadArguments("The arguments must be one JSON object.")
     return cast("dict[str, Any]", inner[0]) if len(inner) == 1 else given
 
 
@@ -161,11 +174,59 @@ def _own_key(key: str, tool: ToolSignature, given: Mapping[str, Any]) -> str:
     return like[0] if len(like) == 1 and like[0] not in given else key
 
 
-def _own_type(value: Any, schema: Any, tool: ToolSignature) -> Any:
-    """Return a value in quotes as what stands inside, if its schema allows no string."""
-    if not isinstance(value, str) or "string" in allowed_types(schema, tool.schema):
+def _own_type(value: Any, schema: Any, tool: ToolSignature, depth: int = 0) -> Any:
+    """Return a value in the type that its schema allows, where it certainly means the same.
+
+    A value in quotes becomes what stands inside, a number the text that is wanted, and a text the
+    only item of a list of texts. What the schema allows stays as it is.
+    """
+    if depth > _MAX_SCHEMA_DEPTH or value is None or isinstance(value, bool):
         return value
-    return typed(value, schema, root=tool.schema)
+    root = tool.schema
+    if isinstance(value, dict):
+        given = cast("dict[str, Any]", value)
+        known = mapping(_only_member(schema, "properties", root))
+        return {
+            key: _own_type(each, known[key], tool, depth + 1) if key in known else each
+            for key, each in given.items()
+        }
+    if isinstance(value, list):
+        items = _only_member(schema, "items", root)
+        given_items = cast("list[Any]", value)
+        if not isinstance(items, Mapping):
+            return given_items
+        return [_own_type(each, items, tool, depth + 1) for each in given_items]
+    allowed = allowed_types(schema, root)
+    if isinstance(value, (int, float)):
+        is_text = "string" in allowed and allowed <= {"string", "null"} and isfinite(value)
+        return json.dumps(value) if is_text else value
+    if not isinstance(value, str) or "string" in allowed:
+        return value
+    found = typed(value, schema, root=root)
+    if isinstance(found, str) and "array" in allowed and not found.lstrip().startswith(("[", "{")):
+        items = _only_member(schema, "items", root)
+        return [found] if "string" in allowed_types(items, root) else found
+    return found if isinstance(found, str) else _own_type(found, schema, tool, depth + 1)
+
+
+def _only_member(schema: Any, name: str, root: Mapping[str, Any], depth: int = 0) -> Any:
+    """Return the schema's `properties` or `items`; None where it has none, or several to choose
+    from."""
+    given = mapping(schema)
+    reference = given.get("$ref")
+    found = [given[name]] if name in given else []
+    if depth < _MEMBER_DEPTH:
+        parts = [part for key in ("anyOf", "oneOf", "allOf") for part in given.get(key) or ()]
+        if isinstance(reference, str) and reference.startswith("#/"):
+            target: Any = root
+            for step in reference[2:].split("/"):
+                target = mapping(target).get(step)
+            parts.append(target)
+        if len(parts) > _MEMBER_CHOICES:
+            return None
+        inner = (_only_member(part, name, root, depth + 1) for part in parts)
+        found += [each for each in inner if each is not None]
+    return found[0] if len(found) == 1 else None
 
 
 def _own_enum(value: Any, schema: Mapping[str, Any]) -> Any:
@@ -183,11 +244,18 @@ def _own_enum(value: Any, schema: Mapping[str, Any]) -> Any:
 # -- values -----------------------------------------------------------------------------------
 
 
-def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
+def allowed_types(schema: Any, root: Mapping[str, Any]) -> set[str]:
     """Return the JSON types that a schema allows; none when it does not say.
 
     root: the schema in which its references are looked up.
     """
+    return _allowed_types(schema, root, 0, set())
+
+
+def _allowed_types(
+    schema: Any, root: Mapping[str, Any], depth: int, followed: set[str]
+) -> set[str]:
+    # No reference is followed twice: one that names itself in many choices would never end.
     if not isinstance(schema, Mapping) or depth > _MAX_SCHEMA_DEPTH:
         return set()
     given = cast("Mapping[str, Any]", schema)
@@ -201,13 +269,14 @@ def allowed_types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[s
             found.add(_TYPES.get(low, low))
     for key in ("anyOf", "oneOf", "allOf"):
         for part in given.get(key) or ():
-            found |= allowed_types(part, root, depth + 1)
+            found |= _allowed_types(part, root, depth + 1, followed)
     reference = given.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/"):
+    if isinstance(reference, str) and reference.startswith("#/") and reference not in followed:
+        followed.add(reference)
         target: Any = root
         for step in reference[2:].split("/"):
             target = mapping(target).get(step)
-        found |= allowed_types(target, root, depth + 1)
+        found |= _allowed_types(target, root, depth + 1, followed)
     if not found:
         values: list[Any] = list(given.get("enum") or ())
         found = {_TYPES_OF_VALUES.get(value.__class__, "string") for value in values}
@@ -227,7 +296,7 @@ def load_json(text: str) -> Any:
         ValueError: it is no JSON.
     """
     try:
-        return _JSON.decode(text)
+        return JSON.decode(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -283,7 +352,7 @@ def parse_literal(text: str) -> Any:
         pass
     if '\\"' in text:
         try:
-            return load_json(_JSON.decode(f'"{text}"'))
+            return load_json(JSON.decode(f'"{text}"'))
         except (ValueError, TypeError):
             pass
     if is_too_deep(text) or len(text) > _MAX_LITERAL_CHARS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from caal_node.reply_parser.arguments import BadArguments, from_json, from_value
 from caal_node.reply_parser.events import (
@@ -20,6 +20,7 @@ from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature, has_gap,
 _NUMBERED = re.compile(r"^(?:functions\.)?(.+?)(?::\d+(?:\.\d+)*)?$", re.DOTALL)
 """How some models dress a name: `functions.set_timer:0`, or `:1.0`."""
 _MAX_UNKNOWN_NAME_CHARS = 64
+CUT_OFF: Final = "The call was cut off."
 
 
 class OpenCall:
@@ -48,9 +49,9 @@ class OpenCall:
         self._id = self._calls.next_id()
         self._calls.emit(ToolCallStart(self._id, name))
 
-    def end_json(self, text: str) -> None:
-        """End the call with arguments that are JSON text."""
-        self._end(lambda tool: from_json(text, tool))
+    def end_json(self, text: str, *, ended: bool = False) -> None:
+        """End the call with arguments that are JSON text. ended: see `from_json`."""
+        self._end(lambda tool: from_json(text, tool, ended=ended))
 
     def end(self, arguments: Any) -> None:
         """End the call with arguments that are an object, or JSON of one."""
@@ -87,7 +88,7 @@ class OpenCall:
 
     def cut_off(self) -> None:
         """End the call, as the reply ended in the middle of it."""
-        self.fail("The call was cut off.")
+        self.fail(CUT_OFF)
 
 
 class CallBuilder:

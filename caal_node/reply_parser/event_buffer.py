@@ -67,9 +67,9 @@ class EventBuffer:
 
     def take(self) -> list[Event]:
         """Return the events that were collected since the last time."""
-        if self._parts:
-            self._events.append(self._delta("".join(self._parts)))
-            self._parts.clear()
+        self._flush()
+        if self._held_from == 0:
+            return []  # All of it is held, however often somebody asks.
         events, self._events = self._events, []
         if self._held_from is not None:
             self._events = events[self._held_from :]

@@ -75,6 +75,20 @@ class UnknownCall:
     """The id that a server gave the call; "" where the call stood in the text."""
 
 
+@dataclass(frozen=True, slots=True)
+class UnspokenData:
+    """The reply held data where speech belongs, an object or a list, and no call. It was left out.
+
+    It comes at the reply's end.
+    """
+
+    problem: str = (
+        "The person hears what you write, and nobody can listen to data or tags."
+        " Say it in plain words, or call one of your tools."
+    )
+    """What was wrong, for the model."""
+
+
 Event: TypeAlias = (
     TextDelta
     | ReasoningDelta
@@ -83,6 +97,7 @@ Event: TypeAlias = (
     | ToolCallEnd
     | BrokenCall
     | UnknownCall
+    | UnspokenData
 )
 """Each `ToolCallStart` is followed by one `ToolCallEnd` or one `BrokenCall` with its id."""
 
@@ -103,27 +118,30 @@ class Reply:
     text: str = ""
     """What may be spoken."""
     reasoning: str = ""
-    problems: list[BrokenCall | UnknownCall] = field(default_factory=list[BrokenCall | UnknownCall])
-    """Calls that cannot be made, of which the model should be told."""
+    problems: list[BrokenCall | UnknownCall | UnspokenData] = field(
+        default_factory=list[BrokenCall | UnknownCall | UnspokenData]
+    )
+    """What of it can be neither run nor said, of which the model should be told."""
 
 
 def summarise(events: Iterable[Event]) -> Reply:
     """Return the sum of a whole reply's events."""
     pieces: list[TextDelta | ReasoningDelta] = []
     calls: list[ToolCall] = []
-    problems: list[BrokenCall | UnknownCall] = []
-    since_call = 0
+    problems: list[BrokenCall | UnknownCall | UnspokenData] = []
+    open_from = 0  # Where the text begins that a closer would turn into thinking.
     for event in events:
         if isinstance(event, TextDelta | ReasoningDelta):
             pieces.append(event)
         elif isinstance(event, TextWasThinking):
-            pieces[since_call:] = [ReasoningDelta(piece.text) for piece in pieces[since_call:]]
+            pieces[open_from:] = [ReasoningDelta(piece.text) for piece in pieces[open_from:]]
+            open_from = len(pieces)
         elif isinstance(event, ToolCallEnd):
             calls.append(ToolCall(event.name, event.arguments))
-            since_call = len(pieces)
-        elif isinstance(event, BrokenCall | UnknownCall):
+            open_from = len(pieces)
+        elif isinstance(event, BrokenCall | UnknownCall | UnspokenData):
             problems.append(event)
-            since_call = len(pieces)
+            open_from = len(pieces)
     text = "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
     reasoning = "".join(piece.text for piece in pieces if isinstance(piece, ReasoningDelta))
     return Reply(calls, text.rstrip() if calls else text, reasoning.strip(), problems)

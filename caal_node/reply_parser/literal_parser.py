@@ -7,7 +7,8 @@ from typing import Any
 
 from caal_node.reply_parser.repeated_keys import add
 
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?(?![\w.])")
+_NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d{1,3})?(?![\w.])")
+_KEYWORD = re.compile(r"\s*+\**+([^\W\d][\w.-]*+)\s*+=(?!=)\s*+")
 _NEXT = re.compile(r"\s*(\S?)")
 _WORDS = {
     "true": True,
@@ -19,7 +20,10 @@ _WORDS = {
 _KEY_OR_VALUE_END = re.compile(r"[:,{}\[\]()]")
 _UNICODE_ESCAPE = re.compile(r"u([0-9a-fA-F]{4})")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "\n": ""}
-_UNQUOTED_END = re.compile(r",\s*[\w\"'-]+\s*:|\}\s*(?:$|[,\]}])")
+_UNQUOTED_END = re.compile(r",(?:\s*[\w\"'-]+|[^\W\d](?:\w| (?=\w)){0,48})\s*:|\}\s*(?:$|[,\]}])")
+"""A key of several words stands right behind its comma, as prose does not."""
+_WORD = re.compile(r"\w++(?=\s*+(?:,[^,:{}\[\]]{1,64}:|[}\])]))")
+"""A word that a key, which may hold spaces, or a bracket follows."""
 GEMMA_QUOTES = ('<|"|>', "<escape>")
 """What Gemma's models put around strings."""
 _MAX_DEPTH = 64
@@ -65,6 +69,8 @@ class LiteralParser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.cut = False
+        """Whether the text ended where a bracket or a quote was still to be closed."""
 
     def skip_space(self) -> str:
         """Skip white space, and return the character behind it, or ""."""
@@ -130,6 +136,7 @@ class LiteralParser:
         """Skip commas. False: there is nothing more, or `end`, which is taken."""
         while (char := self.skip_space()) == ",":
             self.at += 1
+        self.cut = self.cut or not char
         if char in ("", end):
             self.at += 1
             return False
@@ -162,6 +169,7 @@ class LiteralParser:
         while True:
             found = finder.search(self.text, at)
             if found is None:
+                self.cut = True
                 return None  # The quote is never closed.
             parts.append(self.text[at : found.start()])
             at = found.end()
@@ -183,6 +191,7 @@ class LiteralParser:
         end = self.text.find(quote, start)
         if end < 0:
             # Never closed: all that is left, but for the call's own bracket.
+            self.cut = True
             self.at = len(self.text)
             return self.text[start:].rstrip().removesuffix("}")
         self.at = end + len(quote)
@@ -204,6 +213,10 @@ class LiteralParser:
                 self.at = number.end()
                 digits = number.group()
                 return int(digits) if re.fullmatch(r"[+-]?\d{1,400}", digits) else float(digits)
+        known = _WORD.match(self.text, self.at)
+        if known is not None and known.group().lower() in _WORDS:
+            self.at = known.end()
+            return _WORDS[known.group().lower()]
         if "}" in ends:
             # A mapping's value may hold commas: it ends where the next key begins.
             found = _UNQUOTED_END.search(self.text, self.at)
@@ -232,7 +245,6 @@ def parse_keywords(text: str, names: tuple[str, ...], *, literal: bool = False) 
     parser = LiteralParser(text)
     found: dict[str, Any] = {}
     count = 0
-    keyword = re.compile(r"\s*\**([^\W\d][\w.-]*)\s*=(?!=)\s*")
     while True:
         char = parser.skip_space()
         if not char:
@@ -241,7 +253,7 @@ def parse_keywords(text: str, names: tuple[str, ...], *, literal: bool = False) 
             parser.at += 1
             continue
         before = parser.at
-        named = keyword.match(text, parser.at)
+        named = _KEYWORD.match(text, parser.at)
         if named is not None:
             parser.at = named.end()
             key = named.group(1)

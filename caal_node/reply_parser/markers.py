@@ -34,6 +34,17 @@ THINKING_BLOCKS: dict[str, str] = {
 }
 """Opener and closer of each family's thinking. Formats that mark it by a header read it there."""
 
+LINE_THINKING: dict[str, str] = {
+    f"<{tag}>": f"</{tag}>"
+    for word in (
+        *("analysis", "reflection", "scratchpad", "thoughts", "planning", "thought_process"),
+        *("inner_monologue", "inner_thoughts", "inner_thought", "chain_of_thought"),
+    )
+    for tag in (word, word.capitalize(), word.upper())
+}
+"""Opener and closer of thinking for which prompts ask. People write these words, too, so one
+counts at the beginning of a line only."""
+
 THINKING_CLOSERS: tuple[str, ...] = (
     *(closer for closer in THINKING_BLOCKS.values() if closer != "<|end_message|>"),
     # Not <|end_message|>, as it ends speech, too.
@@ -42,6 +53,19 @@ THINKING_CLOSERS: tuple[str, ...] = (
     "[BEGIN FINAL RESPONSE]",  # Apriel's, behind thinking that nothing opens.
 )
 """What may end thinking that began in the prompt, or whose opener was never written."""
+
+_CLOSING_TAGS = tuple(closer for closer in THINKING_CLOSERS if closer.startswith("</"))
+
+
+def thinking_closers(opener: str) -> tuple[str, ...]:
+    """Return what closes the thinking that `opener` begins, its own closer first. Models open with
+    one tag and close with another."""
+    closer = THINKING_BLOCKS.get(opener) or LINE_THINKING[opener]
+    if closer not in _CLOSING_TAGS and closer not in LINE_THINKING.values():
+        return (closer,)
+    spelled = (each for each in LINE_THINKING.values() if each.lower() == closer.lower())
+    return tuple(dict.fromkeys((closer, *spelled, *_CLOSING_TAGS)))
+
 
 _STRAYS = (
     *("</s>", "<s>", "[INST]", "[/INST]", "<end_of_turn>", "<tool_sep>", "</tool_sep>"),
@@ -101,8 +125,10 @@ class MarkerTable:
         self.turn_openers = turn_openers
         self.strays = strays | set(_STRAYS)
         thinking = {*THINKING_BLOCKS, *THINKING_BLOCKS.values(), *THINKING_CLOSERS}
-        every = {*openers, *thinking, *self.strays}
-        self.all = frozenset(every - tentative)
+        self.in_line = frozenset((*LINE_THINKING, *LINE_THINKING.values()))
+        """Markers at the beginning of a line, and ordinary text anywhere else."""
+        every = {*openers, *thinking, *self.in_line, *self.strays}
+        self.all = frozenset(every - tentative - self.in_line)
         """All markers with a fixed spelling that are never spoken."""
         self.scan = re.compile(
             f"{prefix_pattern(every)}|{_SPECIAL_OR_CUT}|{_IN_NAMESPACE}(?:>|\\Z)|{_CUT_NAMESPACE}"
@@ -116,7 +142,8 @@ class MarkerTable:
 
     def is_marker(self, text: str) -> bool:
         """Return whether `text` is a whole marker, and not just the beginning of one."""
-        return text in self.all or text in self.openers or _BY_FORM.fullmatch(text) is not None
+        known = text in self.all or text in self.openers or text in self.in_line
+        return known or _BY_FORM.fullmatch(text) is not None
 
     def removed_from(self, text: str) -> str:
         """Return `text` without its markers.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from caal_node.reply_parser.call_builder import CallBuilder
+from caal_node.reply_parser.call_builder import CUT_OFF, CallBuilder
 from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.event_buffer import EventBuffer
 from caal_node.reply_parser.markers import SEPARATOR, THINKING_CLOSERS, MarkerTable
@@ -26,6 +26,8 @@ say so, and then call."""
 _SENTENCE_ENDS = frozenset(".!?;>)…。！？：")
 _PHI = "functools"
 """Stands right in front of Phi's list of calls, wherever that is."""
+_STRING = re.compile(r"""(["'])(?:(?!\1)[^\\]|\\.)*+(?:\1|\\?\Z)""", re.DOTALL)
+"""A string of JSON or of Python, also one that never ends."""
 _CODE_COLUMNS = 4
 """Columns of indentation from which on a line is code, as in Markdown."""
 _BARE_HEADER: Final = ">>>"
@@ -237,7 +239,8 @@ class ParseContext:
         """Leave out `text`, whose reading ended with `ReadOutcome.BROKEN`.
 
         If a marker broke it, what stands in front of the marker is left out, and so is what
-        belongs to the call behind it; reading goes on at the marker.
+        belongs to the call behind it; reading goes on at the marker. But where the reply ends
+        and the marker stands in a string, that is a value of a call that was cut off.
 
         restarted: the call begins again behind `text`, so that it is left out without a marker,
             too.
@@ -246,6 +249,10 @@ class ParseContext:
             Whether it was left out.
         """
         cursor, found = self.cursor, self.markers.strip.search(text)
+        over = cursor.closed and cursor.at >= len(cursor.text)
+        if over and found is not None and _is_in_string(text, found.start()):
+            self.calls.broken("", CUT_OFF)  # The marker is a part of a value.
+            return True
         if found is not None:
             broken, cut = True, found.start()
             if not cursor.try_unread(text[cut:]):
@@ -286,6 +293,16 @@ class ParseContext:
             text = text.removeprefix(opener)  # Some readers read it again as a tag.
         cursor.unread(text)
         return False
+
+
+def _is_in_string(text: str, at: int) -> bool:
+    """Return whether index `at` stands in a string of the call that `text` begins. A quote in front
+    of words ends none: another call began there."""
+    for found in _STRING.finditer(text):
+        if found.end() > at:
+            behind = text[found.end() :].lstrip()[:1]
+            return found.start() < at and (not behind or behind in ",:]})")
+    return False
 
 
 FormatReader: TypeAlias = Callable[[ParseContext, CallFormat, str], Steps[bool]]

@@ -9,7 +9,13 @@ from typing import Any, Final
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.events import Event, Reply, summarise
 from caal_node.reply_parser.formats import FORMAT_BY_OPENER, MARKERS
-from caal_node.reply_parser.markers import THINKING_BLOCKS, THINKING_CLOSERS, spoken_rest
+from caal_node.reply_parser.markers import (
+    LINE_THINKING,
+    THINKING_BLOCKS,
+    THINKING_CLOSERS,
+    spoken_rest,
+    thinking_closers,
+)
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.tool_index import ToolIndex
 from caal_node.reply_parser.unmarked.beginnings import (
@@ -125,13 +131,11 @@ class ReplyParser:
         lines = _LINES.match(cursor.text, cursor.at)
         if lines is not None:
             context.pass_on(cursor.advance(lines.end()))
-        elif context.thinking is not None:
+        elif context.thinking is not None or context.literal:
             context.pass_on(cursor.advance_by(len(text)))
         elif text[0] == "`":
             cursor.advance_by(len(text))
             yield from read_at_backticks(context, text)
-        elif context.literal:
-            context.pass_on(cursor.advance_by(1))
         else:
             return (yield from read_at_bracket(context, text))
         return True
@@ -148,11 +152,14 @@ class ReplyParser:
                 if call_format is not None:
                     yield from context.read_format(call_format, marker)
         elif context.position.quoting:
-            if marker in MARKERS.tentative:
+            if marker in MARKERS.tentative or marker in MARKERS.in_line:
                 events.gap = context.gap_before_marker
                 context.pass_on(marker)
-        elif marker in THINKING_BLOCKS:
-            context.begin_thinking((THINKING_BLOCKS[marker],))
+        elif marker in MARKERS.in_line and not context.position.line_start:
+            events.gap = context.gap_before_marker
+            context.pass_on(marker)
+        elif marker in THINKING_BLOCKS or marker in LINE_THINKING:
+            context.begin_thinking(thinking_closers(marker))
         elif marker in THINKING_CLOSERS:
             context.position.after_unopened_thinking()
             events.end_unopened_thinking()
@@ -163,7 +170,8 @@ class ReplyParser:
         self, marker: str, call_format: CallFormat | None
     ) -> Steps[None]:
         context = self._context
-        closes = marker in (context.thinking or ())
+        closers: tuple[str, ...] = context.thinking or ()
+        closes = marker in closers
         if call_format is not None and (closes or call_format.in_thinking):
             if not closes and not call_format.ends:
                 context.events.hold()
@@ -175,6 +183,9 @@ class ReplyParser:
         elif marker in THINKING_BLOCKS and self._prompted:
             context.begin_thinking((THINKING_BLOCKS[marker], *THINKING_CLOSERS))
         else:
+            inner = THINKING_BLOCKS.get(marker)
+            if inner not in closers[:1]:  # Another spelling of the closer ends the inner block.
+                context.thinking = tuple(one for one in closers if one != inner)
             context.events.think(marker)
 
 

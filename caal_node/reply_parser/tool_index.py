@@ -15,7 +15,7 @@ _TAIL = re.compile(r"(?:<[|｜]|\[|\().*$|[:.#]\d{1,9}(?:\.\d{1,9}){0,3}$", re.D
 """What is no part of a name behind it: a marker, a bracket, or the call's number, 0 or 1.0."""
 _GAP = re.compile(r"\w_\s|\s_\w|(?:\A|\s)–\s")
 """What stands where a marker was left out between the two halves of a name."""
-_ONE_WORD = re.compile(r"[^\s<>{}\[\]]*\w[^\s<>{}\[\]]*")
+_ONE_WORD = re.compile(r"[^\w\s<>{}\[\]]*+\w[^\s<>{}\[\]]*+")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _FILLER = frozenset(
     ("a", "an", "the", "of", "for", "to", "in", "on", "and", "or", "by", "with", "this", "is")

@@ -82,7 +82,11 @@ class CallTracker:
             # A cancelled call stays cancelled, whatever outcome was noted while it was stopped.
             outcome = report.outcome
         duration_ms = round((now - call.began) * 1000)
-        return ToolCallEnded(call_id, call.tool, call.tier, outcome, duration_ms, report.decisions)
+        return ToolCallEnded(
+            *(call_id, call.tool, call.tier, outcome, duration_ms, report.decisions),
+            reason=report.reason,
+            result=report.result,
+        )
 
 
 class ServerCallTracker:

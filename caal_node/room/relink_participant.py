@@ -22,13 +22,15 @@ from livekit.agents.types import ATTRIBUTE_PUBLISH_ON_BEHALF
 from livekit.agents.voice.room_io import RoomOptions
 
 
-async def start_and_stay(session: AgentSession[Any], agent: Agent, room: rtc.Room) -> None:
+async def start_and_stay(
+    session: AgentSession[Any], agent: Agent, room: rtc.Room, *, open_session_host: bool = False
+) -> None:
     """Start `session` in `room` for as long as the room exists."""
     _link_to_next_person(session, room)
     # Without a voice the room has text alone; with an output for sound, `session.say` would raise.
     speaks = bool(agent.tts or session.tts)
     options = RoomOptions(close_on_disconnect=False, audio_output=speaks)
-    await session.start(agent, room=room, room_options=options)
+    await session.start(agent, room=room, room_options=options, session_host=open_session_host)
 
 
 def _link_to_next_person(session: AgentSession[Any], room: rtc.Room) -> None:

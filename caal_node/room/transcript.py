@@ -10,7 +10,7 @@ from typing import Final
 
 from livekit import rtc
 
-from caal_node.core.events import Event, ToolCallStarted, to_json
+from caal_node.core.events import Event, ToolCallEnded, ToolCallStarted, to_json
 from caal_node.room.connection import connected
 
 Send = Callable[[str], Awaitable[object]]
@@ -66,6 +66,8 @@ class Transcript:
             return
         if isinstance(event, ToolCallStarted) and not self._show_arguments:
             event = dataclasses.replace(event, arguments=None)
+        elif isinstance(event, ToolCallEnded) and not self._show_arguments:
+            event = dataclasses.replace(event, reason="", result="")
         try:
             self._queue.put_nowait(to_json(event))
         except asyncio.QueueFull:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from livekit.agents import APIConnectOptions
 from livekit.agents.voice.agent_session import SessionConnectOptions
@@ -43,11 +43,14 @@ class AgentConversation(Conversation):
     Args:
         agent: The agent to test. `tiers={}` keeps it from looking for n8n and MCP servers.
         model: What it asks: a `ScriptedModel`, or a real one. Whoever made it closes it.
+        userdata: What tools find as `context.userdata`; None takes the agent's `make_userdata()`.
         turn_s: Seconds that a turn may take.
     """
 
-    def __init__(self, agent: CaalAgent, model: LLM, *, turn_s: float = TURN_S) -> None:
-        super().__init__(agent, model, turn_s=turn_s, conn_options=RETRIES)
+    def __init__(
+        self, agent: CaalAgent, model: LLM, *, userdata: Any = None, turn_s: float = TURN_S
+    ) -> None:
+        super().__init__(agent, model, userdata=userdata, turn_s=turn_s, conn_options=RETRIES)
         self.model: Final = model
         self.events: list[Event] = []
         """Every event since the conversation began."""

@@ -3,8 +3,8 @@
 A tool's source asks from a task of its own, but LiveKit lets only the tool's task hold the
 conversation. So `RoomCallConversation.run` runs the call beside that task, which asks what comes up
 meanwhile. LiveKit's AgentTask holds the conversation while the tool waits: what the person says
-next is the answer, and neither interrupts the call nor goes to the model. The answer is read from
-English words by the functions at the end, which need no session.
+next is the answer, and neither interrupts the call nor goes to the model. A yes or no is read as
+one to a call is (`yes_or_no.py`), other answers by the functions at the end.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -24,6 +24,7 @@ from caal_node.core.events import ToolProgress
 from caal_node.core.prompt_files import sentence
 from caal_node.tools.spoken_question import SpokenQuestion
 from caal_node.tools.table import ToolEntry
+from caal_node.tools.yes_or_no import read_answer
 from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
 
 T = TypeVar("T")
@@ -34,8 +35,6 @@ MAX_TRIES: Final = 2
 """Tries for each field: whoever was not understood twice is not asked a third time."""
 MAX_CHOICES: Final = 5
 """Choices of a field that are read out; nobody keeps more in mind."""
-_YES: Final = frozenset({"yes", "yeah", "yep", "sure", "ok", "okay", "right", "correct", "please"})
-_NO: Final = frozenset({"no", "nope", "not", "don't", "never"})
 _CANCEL: Final = re.compile(r"\s*(never ?mind|cancel( (it|that))?|stop|forget (it|that))\W*", re.I)
 _NUMBER: Final = re.compile(r"-?\d+(?:[.,]\d+)?")
 _WORD: Final = re.compile(r"[\w']+")
@@ -120,7 +119,7 @@ class QuestionTask(SpokenQuestion[Answer]):
             self.say(_question_for(self._open_fields[0]))
 
     def take(self, words: str, *, over_question: bool) -> None:
-        if reply := self._take_answer(words):
+        if reply := self._take_answer(words, over_question=over_question):
             self.say(reply)
 
     def ask_again(self) -> None:
@@ -128,16 +127,19 @@ class QuestionTask(SpokenQuestion[Answer]):
         asked = _question_for(self._open_fields[0]) if self._asks_several else message
         self.say(f"{sentence('say_again')} {asked}")
 
-    def _take_answer(self, words: str) -> str | None:
+    def _take_answer(self, words: str, *, over_question: bool = False) -> str | None:
         """Use the person's words, and return the next question, if there is one."""
         if is_cancellation(words):
             return self.complete(Dismissed())
         if not self._open_fields:
-            agreed = yes_or_no(words)
-            if agreed is None:
-                return self._repeat("")
-            return self.complete(Accepted({}) if agreed else Declined())
-        if (value := field_value(self._open_fields[0], words)) is None:
+            match read_answer(words, self._question.message):
+                case "no" | "correction":
+                    return self.complete(Declined())
+                case "yes" if not over_question:
+                    return self.complete(Accepted({}))
+                case _:  # unclear, or a yes to what nobody has heard out
+                    return self._repeat(self._question.message if over_question else "")
+        if (value := field_value(self._open_fields[0], words, self._question.message)) is None:
             return self._repeat(_question_for(self._open_fields[0]))
         self._content[self._open_fields.pop(0).name] = value
         self._tries = 0
@@ -163,21 +165,17 @@ def is_cancellation(words: str) -> bool:
     return _CANCEL.fullmatch(words) is not None
 
 
-def yes_or_no(words: str) -> bool | None:
-    """Return what the words mean; None where they say neither, or both."""
-    said = {word.lower() for word in _WORD.findall(words.replace("’", "'"))}
-    if bool(said & _YES) == bool(said & _NO):
-        return None
-    return bool(said & _YES)
+def field_value(field: Field, words: str, message: str = "") -> FieldValue | None:
+    """Return the field's value that the words give; None where they give none.
 
-
-def field_value(field: Field, words: str) -> FieldValue | None:
-    """Return the field's value that the words give; None where they give none."""
+    `message` is what the server has asked; the words of it and of the field may be in a yes.
+    """
     match field.kind:
         case "text":
             return words.strip() or None
         case "boolean":
-            return yes_or_no(words)
+            meaning = read_answer(words, f"{message} {_question_for(field)}")
+            return meaning == "yes" if meaning in ("yes", "no") else None
         case "number" | "integer":
             return _number(words, integer=field.kind == "integer")
         case "choice":

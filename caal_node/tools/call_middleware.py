@@ -92,6 +92,14 @@ class CallMiddleware(ABC):
             ToolRefused: The call may not run. The text is for the model, and says what it can do.
         """
 
+    def check_again(self, call: ToolCallRequest) -> None:
+        """Refuse a call that may not run any more, after whatever was waited for since `run`.
+
+        Raises:
+            ToolRefused: What the model is told.
+        """
+        return
+
     def preview(self, call: ToolCallRequest) -> Preview | None:
         """Say what would become of a call, and change nothing by it; None where it cannot be told.
 
@@ -112,6 +120,14 @@ async def run_through(
     middleware: Sequence[CallMiddleware], call: ToolCallRequest, execute: Proceed
 ) -> Any:
     """Run a call through all of `middleware`, the first one outermost, and then `execute` it."""
-    for each in reversed(middleware):
-        execute = partial(each.run, call, execute)
-    return await execute()
+    passed = tuple(middleware)
+
+    async def still_allowed() -> Any:
+        for each in passed:
+            each.check_again(call)
+        return await execute()
+
+    proceed: Proceed = still_allowed
+    for each in reversed(passed):
+        proceed = partial(each.run, call, proceed)
+    return await proceed()

@@ -26,7 +26,14 @@ from livekit.agents.voice import SpeechHandle
 
 from caal_node.core.caller import Caller
 from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure, ToolTimeout
-from caal_node.core.events import API_CALL, Event, Outcome, ToolCallEnded, ToolCallStarted
+from caal_node.core.events import (
+    API_CALL,
+    CallReport,
+    Event,
+    Outcome,
+    ToolCallEnded,
+    ToolCallStarted,
+)
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_scheduler import WAIT_S
 from caal_node.tools.caller_of_call import place_of
@@ -123,8 +130,12 @@ class DirectCalls:
             if report is not None and outcome == "ok":
                 outcome = report.outcome
             took_ms = round((time.perf_counter() - began) * 1000)
-            decisions = report.decisions if report is not None else ()
-            ended = ToolCallEnded(call_id, entry.exposed, spec.tier, outcome, took_ms, decisions)
+            report = report or CallReport(outcome)
+            ended = ToolCallEnded(
+                *(call_id, entry.exposed, spec.tier, outcome, took_ms, report.decisions),
+                reason=report.reason,
+                result=report.result,
+            )
             self._on_event(ended)
         return DirectCallResult(entry, call_id, took_ms, *result)
 

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from livekit.agents import llm
 
@@ -18,9 +16,6 @@ from caal_node.policy.word_sources import ITEMS_MAX, Described
 from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.effects import name_reads
 from caal_node.tools.table import ToolEntry, ToolTable
-
-_described: Final[weakref.WeakKeyDictionary[ToolTable, Described]] = weakref.WeakKeyDictionary()
-"""A table never changes, and a reload makes another."""
 
 
 def asked_for_by_a_tool(call: ToolCallRequest, effect: Effect | None = None) -> str:
@@ -41,7 +36,7 @@ def asked_for_by_a_tool(call: ToolCallRequest, effect: Effect | None = None) -> 
         spec.description,
     )
     table = getattr(session.current_agent, "table", None)
-    described = _descriptions(table) if isinstance(table, ToolTable) else Described()
+    described = table.described if isinstance(table, ToolTable) else Described()
     return comes_from_outside(traced, items, described)
 
 
@@ -65,12 +60,3 @@ def _items(history: Iterable[llm.ChatItem]) -> Iterator[Item]:
         elif isinstance(item, llm.ChatMessage) and item.role in ("user", "assistant"):
             text = "\n".join(part for part in item.content if isinstance(part, str))
             yield UserItem(text) if item.role == "user" else AssistantItem(text)
-
-
-def _descriptions(table: ToolTable) -> Described:
-    """Return what servers and workflows say of their tools; the agent's own are its owner's."""
-    if (known := _described.get(table)) is None:
-        remote = (entry for entry in table if entry.spec.tier != "agent")
-        known = Described({entry.exposed: entry.spec.description for entry in remote})
-        _described[table] = known
-    return known

@@ -32,6 +32,7 @@ from livekit.agents import RunContext, StopResponse, ToolError
 from livekit.agents.llm import ToolResult
 
 from caal_node.context.one_line_json import to_line
+from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
 from caal_node.core.caller import Caller
 from caal_node.core.errors import (
@@ -45,12 +46,14 @@ from caal_node.core.errors import (
 )
 from caal_node.core.events import CallReport, Event, Outcome
 from caal_node.core.prompt_files import sentence
+from caal_node.models.strategies.tool_relevance import relevance_of
 from caal_node.network.guard import refusal_in
-from caal_node.tools.argument_check import check_arguments
+from caal_node.tools.argument_check import check_arguments, check_choices, check_units
 from caal_node.tools.call_middleware import CallMiddleware, ToolCallRequest, run_through
 from caal_node.tools.call_scheduler import CallScheduler
 from caal_node.tools.caller_of_call import caller_of
 from caal_node.tools.redaction import Redaction
+from caal_node.tools.request import request_of
 from caal_node.tools.source import Arguments, VerbatimResult
 from caal_node.tools.table import ToolEntry
 
@@ -69,10 +72,17 @@ LONG_VALUES: Final = 1_000
 megabytes, most of an audio frame, and less than 2 ms below it."""
 MESSAGE_MAX: Final = 300
 """Characters of an error's text that the model is shown."""
+INVALID_MAX: Final = 1_100
+"""Characters of one that tells what is wrong with arguments: three faults, and another tool."""
+RANKED_MAX: Final = 200
+"""Tools up to which their words are compared with the request; more would hold the loop for longer
+than an audio frame."""
 ERROR_CHARS: Final = 8_192
 """Characters of an error's text that are kept. Servers put whole pages into their errors."""
 MAX_OUTCOMES: Final = 256
 """Call ids whose outcome is kept until it is asked for; far fewer run at once."""
+REASON_CHARS: Final = 300
+"""Characters that a person at a terminal is shown of why a call failed, and of its result."""
 OWN_ERROR_CHARS: Final = 65_536
 """Characters of a `ToolError` that the model is shown: twice the window of a local model. A search
 of ten times as many for secrets holds the event loop for 20 ms, in a thread as well."""
@@ -165,6 +175,8 @@ class Pipeline:
         """What the middleware tell of goes there."""
         self.confirmations: Final[dict[str, str]] = {}
         """By the id of a call that comes over the API: the hash of what its caller says yes to."""
+        self.shown: Callable[[], PromptTools] = PromptTools
+        """Returns the tools that the model was last shown."""
         self._timeout_s = timeout_s
         self._under_way: Final[set[asyncio.Task[Any]]] = set()
 
@@ -192,7 +204,8 @@ class Pipeline:
         Args:
             context: LiveKit's; None for a call that comes from outside the conversation.
             caller: Who makes it, where the context does not say.
-            validate: Whether the arguments are still to be checked against the schema.
+            validate: Whether the arguments are checked against the whole schema; else its enums
+                and bounds alone are, as LiveKit has checked the types.
             deadline: Whether the call may take no longer than `deadline_s`.
             becomes_text: Which values become text for the model; others are returned unchanged.
             whole: Whether the model is shown all of the result, however long it is.
@@ -204,12 +217,11 @@ class Pipeline:
             ToolFailure: whatever went wrong, in one of its kinds.
         """
         call = self._request(entry, call_id, arguments, context, caller)
-        with self._noted(call):
+        with self._noted(call) as shown:
             with ExitStack() as turns:
                 turn = self._plan(entry, arguments, call_id)
                 turns.enter_context(turn)
-                if validate:
-                    self._check(call)
+                self._check(call, validate)
                 await turn.come()
 
                 async def allowed() -> Any:
@@ -223,6 +235,7 @@ class Pipeline:
                 value = await self._text(
                     entry, call_id, arguments, value, whole=whole, keep=not call.is_dry
                 )
+                shown.append(_beginning(value))
             return value
 
     async def run_own(
@@ -247,12 +260,11 @@ class Pipeline:
             also inside of a `VerbatimResult`.
         """
         call = self._request(entry, call_id, arguments, context)
-        with self._noted(call):
+        with self._noted(call) as shown:
             plan = self._gates.plan
             turn = None if plan is None else plan(entry, arguments, call_id)
             with nullcontext() if turn is None else turn:
-                if validate:
-                    self._check(call)
+                self._check(call, validate)
                 if turn is not None:
                     await turn.come()
 
@@ -275,6 +287,7 @@ class Pipeline:
             text = await self._text(
                 entry, call_id, arguments, result, whole=True, keep=not call.is_dry
             )
+            shown.append(_beginning(text))
             return replace(value, output=text) if is_plain else text
 
     def _request(
@@ -290,27 +303,44 @@ class Pipeline:
             *(entry, call_id, arguments, caller, context, confirmation, self.redact, self.on_event)
         )
 
-    def _check(self, call: ToolCallRequest) -> None:
+    def _check(self, call: ToolCallRequest, validate: bool) -> None:
+        request = "" if call.context is None else request_of(call.context)
         try:
-            check_arguments(call.entry, call.arguments)
-        except InvalidArguments:
+            (check_arguments if validate else check_choices)(call.entry, call.arguments)
+            check_units(call.entry, call.arguments, request)
+        except InvalidArguments as error:
             for each in self.middleware:
                 each.on_invalid(call)
-            raise
+            raise InvalidArguments(f"{error}{self._better_tool(call.entry, request)}") from None
+
+    def _better_tool(self, called: ToolEntry, request: str) -> str:
+        """Return which tool shares more words with the request than the one that was called."""
+        shown = self.shown()
+        if not request or len(shown.names) > RANKED_MAX:
+            return ""
+        scores = relevance_of(shown).scores(request)
+        best = max(scores, key=lambda name: scores[name], default="")
+        if scores.get(best, 0.0) <= scores.get(called.exposed, 0.0):
+            return ""
+        return f". The request has more words of {best}: call that if it is meant"
 
     @contextmanager
-    def _noted(self, call: ToolCallRequest) -> Generator[None]:
-        """Note how the call inside ends, and keep secrets out of the errors it ends with."""
+    def _noted(self, call: ToolCallRequest) -> Generator[list[str]]:
+        """Note how the call inside ends, and keep secrets out of the errors it ends with.
+
+        It gives a list, which takes what the call's event shows of its result.
+        """
         began = time.perf_counter()
         outcome: Outcome = "cancelled"
+        reason, shown = "", list[str]()
         task = asyncio.current_task()
         assert task is not None
         self._under_way.add(task)
         try:
-            yield
+            yield shown
             outcome = "dry_run" if call.is_dry else "ok"
         except Exception as error:
-            outcome = outcome_of(error)
+            outcome, reason = outcome_of(error), self._reason(error)
             if isinstance(error, ToolFailure):
                 self._redact_failure(error)
             elif isinstance(error, ToolError):
@@ -320,10 +350,21 @@ class Pipeline:
             raise
         finally:
             self._under_way.discard(task)
-            self.outcomes.note(call.call_id, CallReport(outcome, tuple(call.decisions)))
+            self.outcomes.note(
+                call.call_id,
+                CallReport(outcome, tuple(call.decisions), reason, "".join(shown)),
+            )
             took_ms = (time.perf_counter() - began) * 1000
             tool = call.entry.exposed, call.entry.spec.tier
             logger.info("tool %s (%s) %s after %d ms", *tool, outcome, took_ms)
+
+    def _reason(self, error: Exception) -> str:
+        """Return one line of why a call failed; of what is no words for the model, its kind too."""
+        said = error.message if isinstance(error, ToolError) else str(error)
+        if not isinstance(error, ToolError | ToolFailure):
+            said = f"{type(error).__name__}: {said}"
+        said = self._gates.redact(self.redaction.beginning(said, REASON_CHARS))
+        return " ".join(said.split())[:REASON_CHARS]
 
     def redact(self, text: str) -> str:
         """Return what people or the model may see of a text that takes another way than `run`."""
@@ -426,9 +467,10 @@ def whole_json(value: Any) -> str:
 def error_text(error: CaalError) -> str:
     """Return one line of JSON for the model: kind, message, valid names, and what to say."""
     message = " ".join(str(error).split())
+    most = INVALID_MAX if error.kind == "invalid_arguments" else MESSAGE_MAX
     body: dict[str, object] = {
         "error": error.kind,
-        "message": message if len(message) <= MESSAGE_MAX else message[: MESSAGE_MAX - 1] + "…",
+        "message": message if len(message) <= most else message[: most - 1] + "…",
     }
     if isinstance(error, UnknownTool) and error.valid:
         body["valid_names"] = list(error.valid)
@@ -460,3 +502,9 @@ def _is_long(value: object) -> bool:
         if chars > LONG_CHARS or len(values) > LONG_VALUES:
             return True
     return False
+
+
+def _beginning(value: Any) -> str:
+    """Return the beginning of what the model reads of a result."""
+    text = value.output if isinstance(value, ToolResult) else value
+    return text[:REASON_CHARS] if isinstance(text, str) else ""

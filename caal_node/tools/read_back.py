@@ -2,7 +2,8 @@
 
 The sentence is made of the tool's name and the call's arguments alone, by no model: of
 `home__unlock_door {"door": "front"}` it is "Shall I use home to unlock door: front?". What is
-too long to be said, it says that it leaves out. `arguments_hash` stands for all of the call.
+too long to be said, it says that it leaves out, and defaults that nobody gave are not said.
+`arguments_hash` stands for all of the call.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any, Final, cast
 
 from caal_node.core.prompt_files import read, sentence
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.reply_parser.tool_index import mapping
 
 VALUE_CHARS: Final = 100
 """Characters of one value that are read out: 7 seconds of speech. More is not listened to."""
@@ -24,6 +27,8 @@ MAX_VALUES: Final = 6
 """Values that are read out; nobody keeps more in mind."""
 NAMED_MORE: Final = 4
 """Of the values that are left out, so many are named."""
+COUNTED_MORE: Final = 1_000
+"""Of the values that are left out, so many are counted; the rest is "more than 1000"."""
 PATH_NAMES: Final = 3
 """Of the names on the way to a value that lies deep, so many of the last are said."""
 NAME_CHARS: Final = 40
@@ -35,7 +40,7 @@ _HASH_CHARS: Final = 32
 """Hexadecimal digits of a call's hash: 128 bits, which nobody finds a second call for."""
 _SAY: Final[Mapping[str, str]] = tomllib.loads(read("confirmation.toml"))["say"]
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-_SENTENCE_END: Final = re.compile(r"[.!?。！？…]+(?=\s|$)")
+_SENTENCE_END: Final = re.compile(r"(?<![.!?。！？…])[.!?。！？…]++(?=\s|$)")
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Co", "Cs"})
 
 
@@ -82,14 +87,41 @@ def in_words(
 ) -> tuple[str, str]:
     """Return the words of a tool's name, and its arguments as one phrase, "" for none."""
     tool = _words(spec.own_name or spec.name)
-    spoken = list(_values(arguments, redact))
+    spoken = list(_values(asked_for(spec, arguments), redact))
     if spoken and f" {tool}".endswith(f" {spoken[0][0]}"):
         spoken[0] = "", spoken[0][1]  # "unlock door: front" and not "unlock door: door front"
     said = [say("value", name=name, value=value).strip() for name, value in spoken[:MAX_VALUES]]
     if rest := spoken[MAX_VALUES:]:
         names = ", ".join(name for name, _ in rest[:NAMED_MORE])
-        said.append(say("more_values", count=str(len(rest)), names=names))
+        more = "more_values" if len(rest) <= COUNTED_MORE else "uncounted_values"
+        said.append(say(more, count=str(min(len(rest), COUNTED_MORE)), names=names))
     return tool, ", ".join(said)
+
+
+def asked_for(spec: ToolSpec, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the `arguments` without those that are as if nobody had given them.
+
+    These are optional ones with their schema's default, which LiveKit, a model or the tool fills
+    in. The call's hash stands for them as well.
+    """
+    properties = mapping(spec.parameters.get("properties"))
+    required = cast("Sequence[str]", spec.parameters.get("required") or ())
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name in required
+        or "default" not in (about := mapping(properties.get(name)))
+        or not _is_default(value, about["default"])
+    }
+
+
+def _is_default(value: object, default: object) -> bool:
+    if isinstance(value, Enum):
+        value = value.value
+    elif hasattr(value, "model_dump"):
+        value = _plain(value)
+    # True is no 1.
+    return isinstance(value, bool) is isinstance(default, bool) and value == default
 
 
 def _values(
@@ -98,12 +130,13 @@ def _values(
     """Yield each value within the arguments with its name, in their order.
 
     What lies deep has the last names on its way: `{"to": {"city": "Rome"}}` is "to city Rome".
-    Only what can be read out is put into words, as there may be ten thousand values.
+    Only what can be read out is put into words, and no more is visited than is counted, as there
+    may be a hundred thousand values.
     """
     open_: list[tuple[tuple[str, ...], object]] = [((key,), arguments[key]) for key in arguments]
     open_.reverse()
     found = 0
-    while open_:
+    while open_ and found <= MAX_VALUES + COUNTED_MORE:
         path, value = open_.pop()
         if hasattr(value, "model_dump"):
             value = _plain(value)

@@ -49,13 +49,13 @@ class RemoteToolset(Toolset):
         methods: Callable[[], Awaitable[Sequence[ToolSpec]]],
         on_ready: Callable[[], Awaitable[None]],
         on_close: Callable[[], Awaitable[None]],
-        on_begin: Callable[[], None] = lambda: None,
+        on_begin: Callable[[], Awaitable[None]] | None = None,
         on_progress: Callable[[ToolProgress], None] | None = None,
         on_table: Callable[[bool], None] = lambda _: None,
         hides: Callable[[ToolEntry], bool] = lambda _: False,
         embedder: Embedder | None = None,
     ) -> None:
-        """`on_begin` is called before any source is asked, `on_ready` once all were listed.
+        """`on_begin` is awaited before any source is asked, `on_ready` once all were listed.
 
         Args:
             on_table: Called with each new table, and told whether a reload has made it; else a
@@ -107,7 +107,8 @@ class RemoteToolset(Toolset):
 
     async def setup(self) -> RemoteToolset:
         """List the tools for the first time, then begin to watch for changes."""
-        self._on_begin()
+        if self._on_begin is not None:
+            await self._on_begin()
         for tier, source in self._sources.items():
             source.watch_changes(partial(self._on_change, tier))
         try:
@@ -266,7 +267,7 @@ class RemoteToolset(Toolset):
     def _make_table(self, specs: Sequence[ToolSpec]) -> ToolTable:
         """Make a table, and all that is asked of every tool of it, in the thread of the caller."""
         table = ToolTable(with_examples(specs, state_folder() / FILE_NAME))
-        _ = table.schema_tokens, table.prompt_tools
+        _ = table.schema_tokens, table.prompt_tools, table.described
         for entry in table:
             self._hides(entry)  # a policy remembers which of its rules fit a tool
         return table

@@ -31,6 +31,7 @@ from caal_node.models.result_look import found_in, result_look_request
 from caal_node.models.second_look import ProposedCall, read_second_look, second_look_request
 from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.middleware.second_look import DOUBT_BELOW, LOOK_S
+from caal_node.tools.read_back import asked_for
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -65,7 +66,8 @@ class SecondOpinion:
         session = call.context.session
         talk = to_items(llm.ChatContext(session.history.items[-ITEMS_MAX:]))
         spec = call.entry.spec
-        judged = ProposedCall(call.entry.exposed, spec.description, call.arguments)
+        given = asked_for(spec, call.arguments)  # Nobody has asked for a default.
+        judged = ProposedCall(call.entry.exposed, spec.description, given)
         request = second_look_request(talk, judged)
         model = cast("object", session.current_agent.llm or session.llm)
         return await _asked(self._settings, reference, request, model)

@@ -22,6 +22,7 @@ from caal_node.context.token_estimate import TOOLS_TOKENS, tools_tokens
 from caal_node.core.errors import UnknownTool
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import Effect, ToolSpec
+from caal_node.policy.word_sources import Described, Shown, shown_of
 from caal_node.reply_parser.escaping import escaped_value
 from caal_node.reply_parser.tool_index import ToolIndex, normalised
 
@@ -106,6 +107,13 @@ class ToolTable:
         )
 
     @cached_property
+    def described(self) -> Described:
+        """What prompts show of the tools of servers and workflows; the agent's own are its
+        owner's."""
+        remote = (entry for entry in self if entry.spec.tier != "agent")
+        return Described({each.exposed: _texts_shown(each) for each in remote})
+
+    @cached_property
     def schema_tokens(self) -> Mapping[str, int]:
         """Estimated tokens of each schema by exposed name; 0.1 ms a tool when first asked for."""
         return {entry.exposed: tools_tokens([entry.schema]) - TOOLS_TOKENS for entry in self}
@@ -119,6 +127,13 @@ class ToolTable:
     def fingerprints(self) -> Mapping[str, str]:
         """Exposed name -> digest of what the model reads; two tables differ where these do."""
         return {entry.exposed: _digest(entry) for entry in self}
+
+
+def _texts_shown(entry: ToolEntry) -> Iterator[Shown]:
+    yield from shown_of(entry.schema["function"])
+    for example in entry.spec.examples:
+        yield example.utterance, True
+        yield from shown_of({"parameters": example.arguments})
 
 
 def _digest(entry: ToolEntry) -> str:

@@ -2,8 +2,8 @@
 
 A yes has to be about nothing else: it holds words that say yes, words that mean nothing by
 themselves, words of the question, and no others. "Yes, unlock it" is one; "yes, we are watching
-the match" is not. A no may hold anything: what follows it is what the person wants in its place,
-and makes it a correction.
+the match" is not, and neither is "is it yes". A no may hold anything: what follows it is what the
+person wants in its place, and makes it a correction.
 The words are those of `prompts/confirmation.toml`; an answer is read in one language at a time.
 """
 
@@ -35,6 +35,7 @@ class _Language:
     no: tuple[tuple[str, ...], ...]
     instead: tuple[tuple[str, ...], ...]
     filler: frozenset[str]
+    asks: frozenset[str]
 
 
 def read_answer(words: str, question: str) -> Meaning:
@@ -48,7 +49,7 @@ def read_answer(words: str, question: str) -> Meaning:
         return "no" if plain else "correction"
     if len(said) > MAX_YES_WORDS or len(words) > MAX_READ_CHARS or not _PLAIN.fullmatch(text):
         return "unclear"
-    if any(_is_made_of(said, each.yes, each, own) for each in _LANGUAGES):
+    if any(_is_made_of(said, each.yes, each, own) and not _asks(said, each) for each in _LANGUAGES):
         return "yes"
     return "unclear"
 
@@ -70,6 +71,12 @@ def _is_made_of(
         else:
             return False
     return found
+
+
+def _asks(said: Sequence[str], language: _Language) -> bool:
+    """Say whether the words begin as a question does: "do it" is none, and "do you" is one."""
+    is_phrase = any(tuple(said[: len(each)]) == each for each in language.yes)
+    return said[0] in language.asks and not is_phrase
 
 
 def _says_instead(said: Sequence[str], language: _Language) -> bool:
@@ -94,7 +101,7 @@ def _language(table: Mapping[str, Any]) -> _Language:
         tuple(sorted((tuple(_tokens(each)) for each in table[key]), key=len, reverse=True))
         for key in ("yes", "no", "instead")
     )
-    return _Language(yes, no, instead, frozenset(table["filler"]))
+    return _Language(yes, no, instead, frozenset(table["filler"]), frozenset(table["asks"]))
 
 
 _LANGUAGES: Final = tuple(

@@ -21,6 +21,8 @@ deadline, and give short results.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -32,6 +34,7 @@ from livekit.agents.llm import FunctionTool, RawFunctionTool, Toolset
 from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, ValidationInfo
 from tzlocal import get_localzone
 
+from caal_node.core.errors import InvalidArguments
 from caal_node.core.events import CueKind, Event
 from caal_node.core.paths import from_home, state_folder
 from caal_node.core.tool_spec import Effect
@@ -181,8 +184,17 @@ class ConfiguredToolset(Toolset):
         return tuple(each.get_secret_value() for each in values if isinstance(each, SecretStr))
 
 
+TEXT_CHARS: Final = 4_000
+"""Characters of a text that a tool is given: four minutes of speech. It bounds the work of all that
+looks for words in it."""
+
+
 def tool(
-    worst: Effect, *, timeout_s: float | None = None, remembered: bool = True
+    worst: Effect,
+    *,
+    timeout_s: float | None = None,
+    remembered: bool = True,
+    text_chars: int = TEXT_CHARS,
 ) -> Callable[[Callable[..., Any]], FunctionTool[..., Any]]:
     """Make a method of a toolset a tool.
 
@@ -193,10 +205,21 @@ def tool(
         worst: What its calls may do at worst, for the owner's policy.
         timeout_s: Seconds that a call may take, where that is more than the usual 20.
         remembered: Whether results are kept for later turns ("the second one").
+        text_chars: The most characters that an argument may have; a call with more is refused
+            before anything is done with it.
     """
 
     def make(function: Callable[..., Any]) -> FunctionTool[..., Any]:
+        names = tuple(inspect.signature(function).parameters)
+
+        @functools.wraps(function)
+        async def bounded(*given: Any, **named: Any) -> Any:
+            for name, value in (*zip(names, given, strict=False), *named.items()):
+                if isinstance(value, str) and len(value) > text_chars:
+                    raise InvalidArguments(f"{name}: at most {text_chars} characters; shorten it.")
+            return await function(*given, **named)
+
         terms = CallTerms(timeout_s=timeout_s, remembered=remembered)
-        return function_tool(effect(worst)(with_terms(function, terms)))
+        return function_tool(effect(worst)(with_terms(bounded, terms)))
 
     return make

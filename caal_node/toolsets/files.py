@@ -14,11 +14,9 @@ from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetSe
 from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath
 from caal_node.toolsets.local_files.file_text import NoText
 from caal_node.toolsets.local_files.folder_option import Folders
-from caal_node.toolsets.local_files.reader import read_document
+from caal_node.toolsets.local_files.reader import read_part
 from caal_node.toolsets.local_files.spoken_path import find_path
 
-PART_CHARS: Final = 3_000
-"""Characters of a file that one call gives: 750 tokens, four minutes of speech."""
 LISTED: Final = 50
 """Entries that are listed of one folder."""
 _KB: Final = 1_000
@@ -78,20 +76,15 @@ class Files(ConfiguredToolset):
         """
         found = await asyncio.to_thread(lambda: find_path(self._folders, file, folder=False))
         try:
-            document = await read_document(found)
+            read = await read_part(found, part)
         except (NoText, OSError) as error:
             why = str(error) if isinstance(error, NoText) else "it cannot be opened"
             raise ToolBroke(f"{found.shown} cannot be read: {why}.") from error
-        text = document.text
-        parts = max(1, -(-len(text) // PART_CHARS))
-        if not 1 <= part <= parts:
-            raise InvalidArguments(f"{found.shown} has {parts} part{'s' * (parts > 1)}.")
-        shown: dict[str, Any] = {
-            "file": found.shown,
-            "text": text[(part - 1) * PART_CHARS : part * PART_CHARS],
-        }
-        if parts > 1:
-            shown |= {"part": part, "parts": parts}
+        if not 1 <= part <= read.parts:
+            raise InvalidArguments(f"{found.shown} has {read.parts} part{'s' * (read.parts > 1)}.")
+        shown: dict[str, Any] = {"file": found.shown, "text": read.text}
+        if read.parts > 1:
+            shown |= {"part": part, "parts": read.parts}
         return shown
 
     def _listing(self, folder: str) -> Any:

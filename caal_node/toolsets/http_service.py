@@ -13,9 +13,8 @@ import httpx2
 
 from caal_node.core.errors import ToolBroke, ToolFailure, ToolTimeout, ToolUnavailable
 from caal_node.http_client import ANSWER_MAX_BYTES, open_client
+from caal_node.toolsets.long_json import AT_ONCE_CHARS, read_json
 
-LONG_BYTES: Final = 65_536
-"""Bytes of JSON from which it is read in a thread: a megabyte takes 20 ms."""
 _OK: Final = 200
 _TOO_MANY: Final = 429
 _REFUSALS: Final = (401, 403, 422)
@@ -118,10 +117,11 @@ class HttpService:
             failure = ToolUnavailable(f"{self.place} has a fault (HTTP {status}).")
             raise spoken(failure, self.words.unreachable)
         try:
-            if len(answer.content) < LONG_BYTES:
-                body: object = json.loads(answer.content)
+            text = answer.content.decode(json.detect_encoding(answer.content))
+            if len(text) <= AT_ONCE_CHARS:
+                body: object = read_json(text)
             else:
-                body = await asyncio.to_thread(json.loads, answer.content)
+                body = await asyncio.to_thread(read_json, text)
         except (ValueError, RecursionError):
             body = None
         if status != _OK or not isinstance(body, dict):

@@ -31,11 +31,11 @@ FENCE_BODY_CHARS: Final = 1500
 FENCE_LINE_CHARS: Final = 80
 SHORT_CODE_CHARS: Final = 80
 """A single line of code up to this is spoken: it is a command that a person asked for."""
-FENCE_OPENING: Final = re.compile(r"(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^`\n]*\n")
-FENCE_OPENING_SO_FAR: Final = re.compile(r"(?:`{1,2}|~{1,2}|(?:`{3,}|~{3,})[^`\n]*)")
+FENCE_OPENING: Final = re.compile(r"(`{3,}+|~{3,}+)[ \t]*+([\w+#.-]*+)[^`\n]*+\n")
+FENCE_OPENING_SO_FAR: Final = re.compile(r"(?:`{1,2}|~{1,2}|(?:`{3,}+|~{3,}+)[^`\n]*+)")
 _CODE_LINE: Final = re.compile(
     r"[;{}]\s*$|^\s*(?:def|class|import|from|return|if|for|while|const|let|var|function|public|#include"
-    r"|@\w+|</?\w+)\b|\w\(.*\)|^\s*[\"'\w.-]+\s*[=:]\s*\S|^\s*[$#>]\s|^\s{4,}\S|[=<>!]=|=>|->"
+    r"|@\w+|</?\w+)\b|^(?>.*?\w\().*\)|^\s*[\"'\w.-]+\s*[=:]\s*\S|^\s*[$#>]\s|^\s{4,}\S|[=<>!]=|=>|->"
 )
 _LANGUAGE_NAMES: Final = {
     "py": "Python", "python": "Python", "js": "JavaScript", "javascript": "JavaScript",
@@ -53,7 +53,7 @@ ROW_CHARS: Final = 1000
 SPOKEN_ROWS: Final = 5
 """A listener keeps no more rows in mind; of the others the number is told."""
 _CELLS: Final = re.compile(r"(?<!\\)\|")
-_SEPARATOR: Final = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?\s*")
+_SEPARATOR: Final = re.compile(r"\s*+(?:\|\s*+)?(?::?-++:?\s*+\|\s*+)*:?-++:?\s*+(?:\|\s*+)?")
 _YES_MARKS: Final = frozenset("✓✔✅☑")
 _NO_MARKS: Final = frozenset("✗✘❌☒")
 

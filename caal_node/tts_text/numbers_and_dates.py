@@ -10,7 +10,7 @@ from caal_node.tts_text.spoken_forms import Currency, SpokenForms
 
 NUMBER: Final = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
 _AMOUNT: Final = re.compile(
-    rf"(?P<sign>>=|<=|[<>≤≥~≈±+\-−]?)(?P<a>{NUMBER})(?:(?P<dash>[-–—])(?P<b>{NUMBER}))?"
+    rf"(?=.*\Z)(?P<sign>>=|<=|[<>≤≥~≈±+\-−]?)(?P<a>{NUMBER})(?:(?P<dash>[-–—])(?P<b>{NUMBER}))?"
     r"(?P<unit>[^\d\s].*)?"
 )
 _MONEY: Final = re.compile(

@@ -16,13 +16,15 @@ from caal_node.tts_text.spoken_forms import SpokenForms
 _PLAIN: Final = re.compile(r"[^\W\d_]+(?:['’\-][^\W\d_]+)*[.,;:!?…]*")
 """A word that is spoken as it is written, unless it is a unit."""
 _ENTITY: Final = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});")
-_PUNCTUATED: Final = re.compile(r"([\"'“‘(\[{«„¿¡*_`]*)(.*?)([\"'”’)\]}»*_`.,;:!?…]*)", re.DOTALL)
+_PUNCTUATED: Final = re.compile(
+    r"([\"'“‘(\[{«„¿¡*_`]*+)((?:.*[^\"'”’)\]}»*_`.,;:!?…])?)(.*)", re.DOTALL
+)
 _MARKDOWN_MARKS: Final = str.maketrans("", "", "*`")
 _EMPHASIS_INSIDE: Final = re.compile(r"(?<!\d)\*{2,}|\*{2,}(?!\d)|(?<=\w)\*(?=[^\w\s*])")
 _JOINING_SIGN: Final = re.compile(r"(?<=\w)(?:->|=>|→|⇒|×|↔|←)(?=\w)")
 _NAME_LIKE: Final = re.compile(r"[\w.,:;/'\"(){}\[\]<>-]+")
 """A name with punctuation. A word with other signs may be a password, whose underscores count."""
-_LATEX: Final = re.compile(r"(\\[A-Za-z]+[\\{}^_\w()+=-]*)([.,;:!?]*)")
+_LATEX: Final = re.compile(r"(\\[A-Za-z]++[\\{}^_\w()+=-]*+)([.,;:!?]*+)")
 _BLANK: Final = re.compile(r"_{2,}[.,;:!?]*")
 _EMOJI: Final = re.compile(
     "[\U0001f000-\U0001fbff☀-➿⬀-⯿⌀-⏿■-◿"

@@ -26,6 +26,7 @@ _AT_HOME: Final = {
     "junie": (".junie/mcp/mcp.json",),
     "copilot": (".copilot/mcp-config.json",),
     "kiro": (".kiro/settings/mcp.json",),
+    "ollama": (".ollama/mcp-servers.json",),
 }
 _IN_PROJECT: Final = {
     "vscode": (".vscode/mcp.json",),

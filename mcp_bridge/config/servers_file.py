@@ -137,7 +137,9 @@ def find_entries(
             found = replace(found, config=replace(config, remarks=spelled.remarks, asks=asks))
         except ConfigError as error:
             name = _name_of_its_own(name, seen)
-            found = replace(found, config=_faulty(replace(found.config, name=name), error, place))
+            transport = "http" if found.entry.get("url") else "stdio"
+            config = replace(found.config, name=name, transport=transport)
+            found = replace(found, config=_faulty(config, error, place))
         seen.setdefault(name, place.line)
         yield found
 

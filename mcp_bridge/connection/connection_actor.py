@@ -255,8 +255,7 @@ class ConnectionActor:
 
     def _reason(self, end: ConnectionEnd, transport: ServerTransport, allowed_s: float) -> str:
         if end.late:
-            limit = f"{allowed_s:g} s"
-            return f"was not ready within {limit}; see that it starts, or raise connect_timeout"
+            return transport.explain_late(allowed_s)
         if self.failure and end.ready and end.cause is None and transport.closed is None:
             return self.failure  # we left it ourselves
         return transport.explain_end(end.cause, end.ready)

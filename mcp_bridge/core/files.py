@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 import tempfile
+import time
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -28,6 +29,10 @@ _FLAGS: Final = (
     | getattr(os, "O_BINARY", 0)
 )
 _PRIVATE_FOLDER: Final = 0o700
+SCRATCH_S: Final = 60.0
+"""Seconds in which another process has surely written its scratch file; it takes milliseconds."""
+_SCRATCH: Final = ".caal-node.new-"
+"""How scratch files begin. They are hidden, and nobody's but ours."""
 
 
 def expand_home(path: str) -> str:
@@ -102,12 +107,43 @@ def replace_file(path: Path, data: bytes) -> None:
     Folder and file are for their user alone. Raises: OSError.
     """
     make_private_folder(path.parent)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    handle, scratch = new_scratch(path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        Path(scratch).replace(path)
+        scratch.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
-            Path(scratch).unlink()
+            scratch.unlink()
         raise
+
+
+def new_scratch(folder: Path, *, left_s: float = SCRATCH_S) -> tuple[int, Path]:
+    """Makes an empty file that is to be moved into the place of another one in `folder`.
+
+    It removes those that processes which were killed have left there.
+
+    `left_s`: seconds since the last write after which one was left; 0 where a lock keeps out all
+    others who might be writing one. Raises: OSError.
+    """
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(_SCRATCH) and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError):  # another process has done it
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime >= left_s:
+                        Path(entry.path).unlink()
+    handle, name = tempfile.mkstemp(dir=folder, prefix=_SCRATCH)
+    return handle, Path(name)
+
+
+def move_to_nothing(scratch: Path, place: Path) -> bool:
+    """Moves a file to where none is, or leaves both as they are. Returns whether it was moved."""
+    try:
+        place.hardlink_to(scratch)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        if os.path.lexists(place):
+            return False
+        scratch.replace(place)
+    return True

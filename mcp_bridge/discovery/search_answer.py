@@ -71,7 +71,7 @@ class Offer:
         told: dict[str, Any] = {"callable_now": dict(self.ready)}
         if self.others:
             told["also_match"] = list(self.others)
-            told["note"] = "Search for one of these names to make it callable."
+            told["note"] = "These are callable too; search for a name to see what it needs."
         if self.left_out:
             told["left_out"] = f"{self.left_out} more match; ask for something narrower."
         return told

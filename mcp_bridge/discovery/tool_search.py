@@ -1,9 +1,9 @@
 """Finds tools by globs and by words.
 
 A pattern with `*`, `?` or `[` is a glob over the exposed name and the tool's own name; its words
-are looked for as well, behind the names that match. Anything else is words, ranked by
-`tool_index.py`, and a tool's exact name stands before everything. Dates, times, places and sums of
-money in a request count as the words for them too (`value_kinds`). Several patterns are several
+rank the names that match, and are looked for as well, behind these. Anything else is words, ranked
+by `tool_index.py`, and a tool's exact name stands before everything. Dates, times, places and sums
+of money in a request count as the words for them too (`value_kinds`). Several patterns are several
 needs: the answer takes from each in turn, so that none hides the others. Upper and lower case are
 the same.
 
@@ -46,6 +46,8 @@ MAX_SPLIT_CHARS: Final = 600
 their beginning alone."""
 _EXACT_SCORE: Final = 1e9
 """The score of a name that matches as a whole, far above any words."""
+_GLOB_SCORE: Final = 1e6
+"""What is added for a name that a glob matches: its words then rank these among themselves."""
 _GLOB_MARKS: Final = re.compile(r"[*?\[\]!]+")
 _MONTH: Final = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
@@ -160,9 +162,10 @@ class ToolFinder:
             scores, matches = meaning.tools.hybrid_scores(
                 scores, self._index.most_by_one_term, asked
             )
-        named = [*self._by_whole_name.get(pattern.lower(), []), *first]
-        scores[named] = _EXACT_SCORE  # equals: they keep the order given
-        matches[named] = True
+        exact = self._by_whole_name.get(pattern.lower(), [])
+        scores[first] += _GLOB_SCORE
+        scores[exact] = _EXACT_SCORE  # equals: they keep the order given
+        matches[[*exact, *first]] = True
         matching = np.flatnonzero(matches)
         order = matching[np.argsort(-scores[matching], kind="stable")]
         return [int(number) for number in order]

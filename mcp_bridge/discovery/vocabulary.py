@@ -24,7 +24,7 @@ MAX_REPLY_CHARS: Final = 200
 _MAX_GAP: Final = 3
 _ANY: Final = "*"
 _WORD: Final = re.compile(r"\*|[^\W_]+(?:'[^\W_]+)*")
-_SENTENCE_END: Final = r"\s*[;.!?]\s+"
+_SENTENCE_END: Final = r"(?:(?<!\s)\s++)?[;.!?]\s+"
 
 
 class Vocabulary:
@@ -55,7 +55,8 @@ class Vocabulary:
         self._replies: Final = frozenset(tuple(_stems(reply)) for reply in replies)
         self._longest_reply: Final = max(map(len, self._replies), default=0)
         longest_first = sorted(map(re.escape, joiners), key=len, reverse=True)
-        joined = rf"(?:\s*[,;.]\s*|\s+)(?:{'|'.join(longest_first)})\s+|" if joiners else ""
+        before = r"(?:(?:(?<!\s)\s++)?[,;.]\s*+|(?<!\s)\s++)"
+        joined = rf"{before}(?:{'|'.join(longest_first)})\s+|" if joiners else ""
         self._joint: Final = re.compile(joined + _SENTENCE_END, re.IGNORECASE)
 
     def meant(self, request: str) -> list[tuple[str, ...]]:

@@ -45,6 +45,8 @@ MAX_ASKED: Final = 8
 _STEP_ITEMS: Final = 128
 """So much is looked at before the event loop gets its turn: about a millisecond."""
 _STEP_BYTES: Final = 64 * 1024
+_JUNK_BYTES: Final = 8 * 1024
+"""So much is kept of a line that is no message: more than is shown, so that a secret is whole."""
 _LIST_CHANGED: Final = "notifications/tools/list_changed"
 _CANCELLED: Final = "notifications/cancelled"
 _FOLLOWED: Final = frozenset(
@@ -109,6 +111,8 @@ class InboundFilter:
         """Called with the id of a request that was not read; it may answer, but must not wait."""
         self.flooded = False
         """Whether the server did not stop."""
+        self.junk = b""
+        """The beginning of the first line that was no JSON-RPC."""
         self._server: Final = server
         self._awaited: Final[set[RequestId]] = set()
         """The ids of our requests that have no answer yet."""
@@ -155,6 +159,7 @@ class InboundFilter:
         try:
             envelope = await read_envelope(message)
         except (ValueError, RecursionError):
+            self.junk = self.junk or message.strip()[:_JUNK_BYTES]
             await self.drop("lines that are no JSON-RPC", size)
             return False
         if envelope.kind == "answer":

@@ -77,7 +77,8 @@ def _program(
     command: str, args: Sequence[str], places: Places, key: str, depth: int
 ) -> Iterator[Finding]:
     program = places.located(command)
-    called = list(dict.fromkeys((*names(command, program), *launcher_of_script(program or ""))))
+    scripts = launcher_of_script(program) if program is not None else ()
+    called = list(dict.fromkeys((*names(command, program), *scripts)))
     launchers = {id(LAUNCHERS[name]): name for name in reversed(called) if name in LAUNCHERS}
     for name in called:
         if name in SHELLS and name not in LAUNCHERS:

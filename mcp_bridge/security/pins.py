@@ -29,6 +29,7 @@ from typing import Final
 
 from filelock import FileLock
 
+from mcp_bridge.core.files import make_private_folder
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import NewTools, ServerConfig
 from mcp_bridge.core.tools import ToolDefinition
@@ -229,8 +230,8 @@ class Pins:
 
     def _lock(self) -> FileLock:
         """Keeps other processes out while a file is read and written. Raises: OSError."""
-        self._folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return FileLock(self._beside(".lock"), timeout=LOCK_S)
+        make_private_folder(self._folder.parent)
+        return FileLock(self._beside(".lock"), timeout=LOCK_S, mode=0o600)
 
     def _beside(self, ending: str) -> Path:
         return self._folder.with_name(f"{self._folder.name}{ending}")

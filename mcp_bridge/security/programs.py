@@ -22,6 +22,7 @@ from mcp_bridge.security.launcher_table import LAUNCHERS, TOOLS
 _MAX_LINKS: Final = 16
 """So many symbolic links are followed by name; real chains have two or three."""
 _ENDINGS: Final = (".exe", ".cmd", ".bat", ".com", ".ps1")
+_VERSION_CHARS: Final = 40
 _VERSION: Final = re.compile(r"[-._]?\d[\d.]*t?$")
 """`python3.13t`, `perl5.36`, `node-22`."""
 _SYSTEM_BIN: Final = os.pathsep.join(
@@ -87,7 +88,7 @@ def plain_name(name: str) -> str:
     base = base.partition("@")[0] or base
     for ending in _ENDINGS:
         base = base.removesuffix(ending)
-    return _VERSION.sub("", base) or base
+    return base[:-_VERSION_CHARS] + _VERSION.sub("", base[-_VERSION_CHARS:]) or base
 
 
 def is_tool(name: str) -> bool:

@@ -39,6 +39,10 @@ _IS_TYPE: Final[Mapping[str, Callable[[Any], bool]]] = {
 }
 
 
+_OPTIONS: Final = 20
+"""Values of an enum that a fault names."""
+
+
 def _type(run: Check, rule: Any, value: Any, at: Place) -> Faults:
     kinds = cast("list[Any]", [rule] if type(rule) is str else rule)
     run.spend(len(kinds) / 5)
@@ -60,7 +64,7 @@ def _enum(run: Check, rule: list[Any], value: Any, at: Place) -> Faults:
     else:
         found = any(run.equal(value, option) for option in rule)
     if not found:
-        shown = ", ".join(map(quoted, rule[:10])) + (", …" if len(rule) > 10 else "")
+        shown = ", ".join(map(quoted, rule[:_OPTIONS])) + (", …" if len(rule) > _OPTIONS else "")
         yield run.fault(at.path, f"{quoted(value)} is not one of [{shown}]")
 
 
@@ -228,6 +232,9 @@ def _all_of(run: Check, rule: list[Any], value: Any, at: Place) -> Faults:
         yield from run.faults(schema, value, at.path, at.depth)
 
 
+_NULL: Final = {"type": "null"}
+
+
 def _any_of(run: Check, rule: list[Any], value: Any, at: Place) -> Faults:
     yield from _choice(run, rule, value, at, only_one=False)
 
@@ -240,6 +247,7 @@ def _choice(run: Check, rule: list[Any], value: Any, at: Place, *, only_one: boo
     certain = 0
     nearest: Fault | None = None
     before = run.unsure
+    real = [schema for schema in rule if schema != _NULL]
     for schema in rule:
         run.unsure = 0
         first = next(iter(run.faults(schema, value, at.path, at.depth)), None)
@@ -248,14 +256,15 @@ def _choice(run: Check, rule: list[Any], value: Any, at: Place, *, only_one: boo
             if not only_one or run.unsure:
                 run.unsure += before
                 return
-        elif nearest is None or len(first.path) > len(nearest.path):
+        elif (nearest is None or len(first.path) > len(nearest.path)) and schema != _NULL:
             nearest = first
     run.unsure = before
     if certain > 1:
         yield run.fault(at.path, f"{quoted(value)} is valid under more than one of the schemas")
     elif not certain and nearest is not None:
-        # What is wrong further inside says more than that no choice fits.
-        inside = len(nearest.path) > len(at.path) or len(rule) == 1
+        # What is wrong further inside says more than that no choice fits, and so does what is wrong
+        # with the one choice beside null.
+        inside = len(nearest.path) > len(at.path) or len(real) == 1
         words = f"{quoted(value)} is not valid under any of the given schemas"
         yield nearest if inside else run.fault(at.path, words)
 

@@ -1,7 +1,9 @@
 """Bounds the connections that are accepted and not let in yet, in all and by address.
 
 They are counted where the listening socket gives them out: TLS and the handshake come later, and a
-peer that begins neither is known to nobody else. Each has `open_timeout_s` for both.
+peer that begins neither is known to nobody else. Each has `open_timeout_s` for both. Where there
+are too many, the oldest has to go: whoever means it is let in within a moment, also beside others
+of the same address.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 MAX_HALF_OPEN: Final = 64
-"""Where there are more, the oldest has to go: whoever means it is let in within a moment."""
+"""Connections that wait, of all clients together."""
 _IPV6_NETWORK_BITS: Final = 64
 """So much of an IPv6 address is given to one customer, who chooses the rest."""
 
@@ -39,17 +41,17 @@ class HalfOpen:
         self._waiting: Final[dict[Any, socket.socket]] = {}
         """The sockets by their peers' whole addresses."""
 
-    def admits(self, connection: socket.socket, address: Any) -> bool:
-        """Tells whether a connection may wait, and counts it until it is closed or let in."""
+    def begin(self, connection: socket.socket, address: Any) -> None:
+        """Counts a connection until it is closed or let in; the oldest one too many is ended."""
         for closed in [peer for peer, one in self._waiting.items() if one.fileno() < 0]:
             del self._waiting[closed]
         client = client_of(address[0])
-        if sum(client_of(peer[0]) == client for peer in self._waiting) >= self._most_per_client:
-            return False
-        if len(self._waiting) >= MAX_HALF_OPEN:
+        own = [peer for peer in self._waiting if client_of(peer[0]) == client]
+        if len(own) >= self._most_per_client:
+            _end(self._waiting.pop(own[0]))
+        elif len(self._waiting) >= MAX_HALF_OPEN:
             _end(self._waiting.pop(next(iter(self._waiting))))
         self._waiting[address] = connection
-        return True
 
     def let_in(self, address: Any) -> None:
         self._waiting.pop(address, None)
@@ -66,18 +68,15 @@ def _end(connection: socket.socket) -> None:
 
 
 class Listener(socket.socket):
-    """A listening socket that closes what may not wait as it is accepted."""
+    """A listening socket that counts what it accepts."""
 
     def __init__(self, other: Any, half_open: HalfOpen) -> None:
         super().__init__(other.family, other.type, other.proto, fileno=other.dup().detach())
         self._half_open: Final = half_open
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raises: ConnectionAbortedError, which asyncio takes for a peer that has left."""
         connection, address = super().accept()
-        if not self._half_open.admits(connection, address):
-            connection.close()
-            raise ConnectionAbortedError
+        self._half_open.begin(connection, address)
         return connection, address
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -57,6 +58,11 @@ _FLUSH_S: Final = 0.5
 """The time after the process died for reading what it had already written."""
 _STDERR_LINES: Final = 20
 _STDERR_LINE_CHARS: Final = 300
+_NAMES_ERROR: Final = re.compile(
+    r"(?:^|[\s:(\[])[\w.]*(?:error|exception|fatal|panic)(?=[\s:\])]|$)", re.IGNORECASE
+)
+_CODE: Final = re.compile(r"File \"|at |raise |except |\^|~")
+"""The lines of a traceback that are places and code."""
 _STDERR_PENDING_CHARS: Final = 16 * 1024
 """So much is kept of a line that does not end: secrets are looked for before it is cut."""
 
@@ -113,8 +119,11 @@ class ServerProcess:
         return self._transport.get_returncode()
 
     def last_words(self) -> str:
-        """Gives the last line of stderr that says something, or an empty text."""
-        return next((line for line in reversed(self._last_words) if line), "")
+        """Gives the line of stderr that says why: the first of the last ones that names an error,
+        else the last that says something. An empty text for none."""
+        lines = [line for line in self._last_words if line]
+        named = (line for line in lines if _NAMES_ERROR.search(line) and not _CODE.match(line))
+        return next(named, lines[-1] if lines else "")
 
     async def watch(self) -> None:
         """Reads stderr, so that the process never blocks on it; ends `stdout` after the process."""

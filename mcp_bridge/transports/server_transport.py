@@ -48,6 +48,8 @@ _HTTP_ERROR: Final = "Server returned an error response"
 """The SDK's words for most HTTP errors; the status is lost in them."""
 _UNREADABLE: Final = ("Failed to parse", "SSE stream failed")
 """The SDK's words for an answer that is no JSON, with an excerpt of it behind them."""
+_JUNK_CHARS: Final = 80
+"""Characters that are shown of a line that is no message."""
 _SESSION_OVER: Final = "Session terminated"
 """The SDK's words for a 404 to a known session: the server has restarted, and took nothing in."""
 
@@ -182,6 +184,22 @@ class ServerTransport:
             return f"its answer is {told}"
         return one_line(self.secrets.redact_message(error.message))
 
+    def explain_late(self, allowed_s: float) -> str:
+        """Says on one line why the server may not have been ready in time, and how to mend it."""
+        if junk := self._junk:
+            return f"was not ready within {allowed_s:g} s, and {junk}"
+        said = "see that it starts, or raise connect_timeout"
+        return f"was not ready within {allowed_s:g} s; {said}"
+
+    @property
+    def _junk(self) -> str:
+        """What a program wrote where only messages may be, as half a sentence; "" for nothing."""
+        if self.config.transport != "stdio" or not self._inbound.junk:
+            return ""
+        text = self.secrets.redact_message(self._inbound.junk.decode(errors="replace"))
+        line = one_line(text, _JUNK_CHARS)
+        return f"writes to stdout what is no MCP message ({line!r}); its logs belong on stderr"
+
     def explain_end(self, error: BaseException | None, ready: bool) -> str:
         """Says on one line what ended this connection, `ready` or not yet, and how to mend it."""
         if self.closed is not None:
@@ -190,6 +208,8 @@ class ServerTransport:
                 mend = "the next call connects again" if far else "the next call starts it again"
             else:
                 mend = "look into its bridge's log" if far else "mend its command, args or env"
+            if not ready and (junk := self._junk):
+                return f"{self.closed}, and it {junk}"
             return f"{self.closed}; {mend}"
         if self._monitor.refused:
             return self._monitor.refused

@@ -36,7 +36,7 @@ DEADLINE_S: Final = 20.0
 _NO_KEEPALIVE: Final = httpx2.Limits(max_keepalive_connections=0)
 """Connections are pooled by address, and two names at one address must not share one."""
 
-_NUMBER: Final = re.compile(r".*:.*|(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
+_NUMBER: Final = re.compile(r"(?=.*\Z)(?:.*:.*|(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?)")
 """A host that is an address written as a number, in any way that one can be (127.1, 0x7f000001)."""
 
 LookUp: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]

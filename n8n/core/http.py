@@ -155,10 +155,9 @@ async def exchange(
 
 
 def without_userinfo(url: str) -> str:
-    """Return an address fit for messages: without the password that may stand in it."""
+    """Return an address fit for messages: without a password, whatever is in it."""
     scheme, mark, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}"
 
 
 def why_not_permitted(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final, cast
 
 from n8n.core.json_values import DECODER, well_formed
@@ -15,16 +16,20 @@ MAX_TAKES_S: Final = 600
 """The longest that `Takes:` may ask for; nobody waits in a conversation for longer."""
 _NUMBER: Final = r"\d{1,4}(?:[.,]\d{1,2})?"
 _TIME: Final = re.compile(
-    rf"(?:{pattern('up_to')}\s+|[~<≤]\s*)?(?:{_NUMBER}\s*(?:-|–|{pattern('to')})\s*)?({_NUMBER})"
-    rf"\s*({pattern('units.*')})?\.?\s*(?:$|[,;(])",
+    rf"(?:{pattern('up_to')}\s+|[~<≤]\s*)?(?:{_NUMBER}\s*+(?:-|–|{pattern('to')})\s*+)?({_NUMBER})"
+    rf"\s*+(?:({pattern('units.*')})\s*+)?(?:\.\s*+)?(?:$|[,;(])",
     re.I,
 )
 _UNITS_S: Final = {"units.seconds": 1, "units.minutes": 60, "units.hours": 3600}
 _FIELD: Final = re.compile(
-    rf"(?:{pattern('field')}\s+)*[`\"']?([A-Za-z_]\w*)[`\"']?(?:\s+{pattern('field')})*\s*\.?", re.I
+    rf"(?:{pattern('field')}\s++(?=[`\"'A-Za-z_]))*+[`\"']?([A-Za-z_]\w*+)[`\"']?"
+    rf"(?:\s++{pattern('field')})*+\s*+\.?",
+    re.I,
 )
 _PLAIN_FIELD: Final = re.compile(r"[`\"']?\w+[`\"']?\s*\.?")
-_ARROW: Final = re.compile(r"\s*(?:->|=>|→)\s*")
+_ARROW: Final = re.compile(r"(?:->|=>|→)\s*")
+MAX_ARROWS: Final = 8
+"""Arrows of one example behind which arguments are looked for."""
 _DRESS: Final = r"[\s#>*_-]*"
 _COLON: Final = r"[*_`]*\s*:[*_`]*\s*"
 _CAPITALS: Final = alternatives(w.capitalize() for w in words("speaks", "takes", "accepts"))
@@ -33,7 +38,9 @@ NEXT: Final = re.compile(
     rf"(?<=[.!?;])\s+(?={_CAPITALS}\s*:|{_EXAMPLE_CAPITALS}\s*:.{{0,300}}?(?:->|=>|→))"
 )
 """Where a sentence of a line is such a directive, though it begins no line of its own."""
-_AFTER_EXAMPLE: Final = re.compile(rf"\s*[.;]?(?:\s*$|\s+(?={_CAPITALS}|{_EXAMPLE_CAPITALS}))")
+_AFTER_EXAMPLE: Final = re.compile(
+    rf"(?:\s*+[.;])?(?:\s*+$|\s++(?={_CAPITALS}|{_EXAMPLE_CAPITALS}))"
+)
 _HEADED: Final = re.compile(
     rf"(?:^{_DRESS}|(?<=[.!?;])\s+)(?:{pattern('required', 'optional')}[\s-]+)?"
     rf"(?P<word>[^\W\d_]{{4,24}})(?:{_COLON}|[\s*_]*$)",
@@ -67,24 +74,38 @@ def read_field(text: str) -> tuple[str, bool] | None:
 def read_example(text: str) -> tuple[Example | None, str]:
     """Read `what's the weather in Paris -> {"city": "Paris"}`; None for what is no example.
 
-    Returns what follows the arguments as well.
+    Returns what follows the arguments as well. An arrow without arguments behind it is one of the
+    words.
     """
-    words_said, *rest = _ARROW.split(text, maxsplit=1)
-    words_said = words_said.strip().strip("\"'“”‘’").strip()
-    arguments_text, after = "".join(rest).lstrip(), ""
-    arguments: Any = {}
-    if arguments_text.rstrip(" ."):
-        try:
-            arguments, end = DECODER.raw_decode(arguments_text)
-            arguments = well_formed(arguments_text, arguments)
-        except (ValueError, RecursionError):
-            return None, ""
-        if (ends := _AFTER_EXAMPLE.match(arguments_text, end)) is None:
-            return None, ""
-        after = arguments_text[ends.end() :]
-    if not words_said or not isinstance(arguments, dict):
-        return None, after
-    return Example(words_said, cast(Mapping[str, Any], arguments)), after
+    arrows = list(islice(_ARROW.finditer(text), MAX_ARROWS))
+    if not arrows:
+        return _example(text, {}), ""
+    for arrow in arrows:
+        if (read := _arguments(text[arrow.end() :])) is not None:
+            arguments, after = read
+            return _example(text[: arrow.start()], arguments), after
+    return None, ""
+
+
+def _arguments(text: str) -> tuple[Any, str] | None:
+    """Read the JSON that `text` begins with, and what follows it; None where it is no example."""
+    if not text.rstrip(" ."):
+        return {}, ""
+    try:
+        arguments, end = DECODER.raw_decode(text)
+        arguments = well_formed(text, arguments)
+    except (ValueError, RecursionError):
+        return None
+    if (ends := _AFTER_EXAMPLE.match(text, end)) is None:
+        return None
+    return arguments, text[ends.end() :]
+
+
+def _example(said: str, arguments: Any) -> Example | None:
+    said = said.strip().strip("\"'“”‘’").strip()
+    if not said or not isinstance(arguments, dict):
+        return None
+    return Example(said, cast(Mapping[str, Any], arguments))
 
 
 def mended(line: str, following: str) -> tuple[str, list[str]]:

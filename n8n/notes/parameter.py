@@ -38,7 +38,7 @@ _BETWEEN: Final = re.compile(
     re.I,
 )
 _BOUND: Final = re.compile(
-    rf"(?:({pattern('minimum')}|>=)|({pattern('maximum')}|<=))\.?\s*[:=]?\s*({_NUMBER})(?!\w)",
+    rf"(?:({pattern('minimum')}|>=)|({pattern('maximum')}|<=))\.?\s*+(?:[:=]\s*+)?({_NUMBER})(?!\w)",
     re.I,
 )
 _DEFAULT: Final = re.compile(rf"{pattern('default')}\b\s*[:=]?\s*", re.I)

@@ -57,7 +57,7 @@ _HEADING: Final = re.compile(r"^[\s#>*_]*" + _HEADING_WORDS + r"[\s*_:]*$", re.I
 _RESULTS: Final = re.compile(rf"{pattern('results')}\s+$", re.IGNORECASE)
 _NONE: Final = re.compile(rf"\s*(?:{pattern('none')}\b(?!\s*[(\[:])|-\s*$)", re.IGNORECASE)
 _LIST_ITEM: Final = re.compile(
-    r"^\s*(?:(?:[-*•]|\d+[.)])\s+|(?=[`*_]*\w+[`*_?!]*\s*(?:[(:\[]|[-–—]\s)))(.*)$"
+    r"^\s*(?:(?:[-*•]|\d+[.)])\s+|(?=[`*_]*+(?:(?<=_)|(?=\w))\w*+[`*_?!]*+\s*+(?:[(:\[]|[-–—]\s)))(.*)$"
 )
 _BULLET: Final = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+(.*)$")
 _EXAMPLE: Final = directive("examples")

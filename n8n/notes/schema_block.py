@@ -32,7 +32,9 @@ _KEPT_KEYWORDS: Final = frozenset(
 )
 """The keywords that a schema may use; above all references ($ref) stay out."""
 _NO_FORMATS: Final = FormatChecker(())
-_OPENS: Final = re.compile(r"^\s*(?:-{3,}\s*schema\s*-*|`{3,}\s*schema)\s*:?\s*$", re.IGNORECASE)
+_OPENS: Final = re.compile(
+    r"^\s*+(?:-{3,}+\s*+schema(?:\s*+-++)?|`{3,}+\s*+schema)\s*+(?::\s*+)?$", re.IGNORECASE
+)
 _CLOSES: Final = re.compile(r"^\s*(?:-{3,}|`{3,})\s*$")
 _CODE_FENCE: Final = re.compile(r"^\s*`{3,}\w*\s*$")
 

@@ -13,7 +13,7 @@ MAX_CELLS: Final = 12
 """Cells of a row that are read; tables in notes have three or four."""
 _RULE: Final = re.compile(r"\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?")
 _BETWEEN_CELLS: Final = re.compile(r"(?<!\\)\|")
-_RESULTS: Final = re.compile(rf"^[\s#>*_]*(?:\w+\s+)?{pattern('results')}[\s*_:]*$", re.I)
+_RESULTS: Final = re.compile(rf"^[\s#>*_]*+(?:\w++\s++)?{pattern('results')}[\s*_:]*+$", re.I)
 _MARKS: Final = {"": None, "-": False, "–": False, "✗": False, "x": True, "✓": True, "✔": True}
 """What a cell says of a need without a word."""
 

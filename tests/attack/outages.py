@@ -18,6 +18,7 @@ import socket
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
+import psutil
 import time_machine
 
 from caal_node.agent import CaalAgent
@@ -123,17 +125,33 @@ class Part:
         wrong = ", ".join(fault for fault, true in faults.items() if true)
         return Ending(kept=not wrong, heard=wrong or heard)
 
-    async def _in_use(self) -> tuple[int, int]:
+    async def _in_use(self) -> tuple[Counter[str], Counter[str]]:
         """The tasks and descriptors of this process, once the last turn is over."""
         await asyncio.sleep(0.2)
-        return len(asyncio.all_tasks()), len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+        tasks = (getattr(each.get_coro(), "__qualname__", "") for each in asyncio.all_tasks())
+        return Counter(tasks), await asyncio.to_thread(_descriptors)
 
-    async def _left_over(self, before: tuple[int, int]) -> str:
+    async def _left_over(self, before: tuple[Counter[str], Counter[str]]) -> str:
         until = time.monotonic() + SETTLE_S
-        while (now := await self._in_use())[0] > before[0] or now[1] > before[1]:
+        while True:
+            pairs = list(zip(before, await self._in_use(), strict=True))
+            if all(now.total() <= then.total() for then, now in pairs):
+                return ""
             if time.monotonic() > until:
-                return f"{before} -> {now} tasks and descriptors"
-        return ""
+                return str([dict(now - then) for then, now in pairs])
+
+
+def _descriptors() -> Counter[str]:
+    """What the descriptors of this process are open to."""
+    sockets = {
+        each.fd: f"{each.status} {each.laddr} -> {each.raddr}"
+        for each in psutil.Process().net_connections("all")
+    }
+    found: Counter[str] = Counter()
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # that of the listing itself
+            found[sockets.get(int(entry.name)) or str(entry.readlink())] += 1
+    return found
 
 
 async def nothing() -> None:

@@ -122,18 +122,24 @@ def _tells(asked: Asked) -> Reply:
 
 def _register(name: str, way: Way) -> None:
     # What was set anew holds for good, so a second play would find its own model's server refused.
-    @attack("ways out", name, deadline_s=4, tries=1 if way is taking_it_back else 3)
+    once = way is taking_it_back
+
+    @attack("ways out", name, deadline_s=4, tries=1 if once else 3)
     async def goes_out(probe: Probe) -> Ending:
+        # What a process does in its first turn alone is in the first play of the others.
+        ways = [way, redirect] if once else [way]
         with two_places() as places:
 
             async def answer(*_: object) -> Any:
-                return str(await way(places))
+                return str(await (ways.pop() if len(ways) > 1 else way)(places))
 
             async with (
                 StandInModel(answer=_tells) as server,
                 conversation(server, tier=FakeTier(answer=answer)) as talk,
             ):
                 enforce(parse_policy(f"{INSIDE},{MOVING}"))
+                if once:
+                    await talk.ask("How is the weather in Paris?")
                 heard = await probe.watch(lambda: talk.ask("How is the weather in Paris?"))
             return Ending(kept=heard == REFUSED and not places.arrived, heard=heard)
 

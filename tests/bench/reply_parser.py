@@ -34,6 +34,10 @@ TOOLS: Final[list[dict[str, Any]]] = [
     }
 ]
 _CALL: Final = '<tool_call>{"name":"set_timer","arguments":{"label":"%s"}}</tool_call>'
+_PAIR: Final = "<tool_call>set_timer<arg_key>label</arg_key><arg_value>"
+_OPEN_ARGUMENT: Final = (
+    '<|open|>call tool="set_timer"<|sep|><|open|>argument key="label" type="string"<|sep|>'
+)
 _LABEL: Final = "<tool_call><function=set_timer><parameter=label>"
 
 
@@ -54,6 +58,8 @@ def texts(size: int) -> dict[str, str]:
         "Markdown": filled("- **One** of `them` is [here](https://example.org/a).\n"),
         "thinking, one block": "<think>" + filled("Let me see what is to be done about it. "),
         "thinking, many blocks": filled("<think>Let me see.</think>Well. "),
+        "thinking, closers alone": filled("</think>{"),
+        "thinking, call in it": f"<think>{_CALL % 'tea'}" + filled("Let me see. "),
         "final answer": '{"type":"final_answer","text":"' + filled("Well, then. ") + '"}',
         "calls": filled('<tool_call>{"name":"set_timer","arguments":{"minutes":5}}</tool_call>'),
         "JSON string": _CALL % filled("some words "),
@@ -61,6 +67,14 @@ def texts(size: int) -> dict[str, str]:
         "JSON string, bare": '{"name":"set_timer","arguments":{"label":"' + filled("word ") + '"}}',
         "element": _LABEL + filled("some words "),
         "element with <": _LABEL + filled("<"),
+        "element, closers": _LABEL + filled("words </parameter>"),
+        "element, closers far apart": _LABEL + filled("</parameter>" + "some words " * 50),
+        "element, heads": _LABEL + filled("</parameter> x <parameter=x>"),
+        "pairs, closers": _PAIR + filled("</arg_value> x "),
+        "pairs, keys": _PAIR + filled("<arg_key> x "),
+        "Kimi K3, closers": _OPEN_ARGUMENT + filled("<|close|>argument<|sep|> x "),
+        "Gemma, closers": '<|tool_call>call:set_timer{label:<|"|>' + filled("<tool_call|> x "),
+        "harmony, headers": filled("<|start|>assistant\n<|channel|>analysis\n"),
         "marker, never closed": "<tool_call>set_timer\n<arg_key>" + filled("some words "),
         "marker and prose": filled("<tool_call> is what they write, and then they talk on. "),
         "fence, never closed": "```python\n" + filled("x = [1, 2]\n"),

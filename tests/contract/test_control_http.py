@@ -95,6 +95,30 @@ async def test_a_reload_without_a_body_reaches_the_only_room() -> None:
     assert not rooms.is_open
 
 
+async def test_without_a_name_all_rooms_with_an_agent_reload_and_each_result_is_listed() -> None:
+    rooms = FakeRooms({"kitchen": ["a"], "cellar": ["b"], "empty": []})
+    response = await post(rooms, {"tool_name": "timer"})
+    answer = response.json()
+    assert (response.status_code, answer["status"]) == (200, "reloaded")
+    assert [each["room_name"] for each in answer["rooms"]] == ["kitchen", "cellar"]
+    assert [each["changed"] for each in answer["rooms"]] == [["timer"], ["timer"]]
+    assert sorted(room for room, _, _ in rooms.asked) == ["cellar", "kitchen"]
+
+
+async def test_a_room_that_cannot_reload_hides_no_other_rooms_result() -> None:
+    class OneFails(FakeRooms):
+        async def ask(self, room: str, identity: str, request: RpcRequest) -> RpcAnswer | None:
+            if room == "cellar":
+                return RequestFailed(reason="error")
+            return await super().ask(room, identity, request)
+
+    response = await post(OneFails({"kitchen": ["a"], "cellar": ["b"]}))
+    answer = response.json()
+    assert (response.status_code, answer["status"]) == (200, "partly")
+    assert [each["status"] for each in answer["rooms"]] == ["reloaded", "error"]
+    assert "could not do it" in answer["rooms"][1]["detail"]
+
+
 async def test_the_named_room_is_asked_with_the_tool_and_the_message() -> None:
     rooms = FakeRooms({"kitchen": ["a"], "cellar": ["b"]})
     body = {"room_name": "cellar", "tool_name": "get_weather", "message": " Weather is here. "}
@@ -127,7 +151,12 @@ async def test_without_the_token_nothing_is_asked(header: str | None) -> None:
     [
         (FakeRooms({"a": ["x"]}), {"room_name": "z"}, 404, "no live room 'z'"),
         (FakeRooms({}), None, 404, "No room is live"),
-        (FakeRooms({"a": ["x"], "b": ["y"]}), None, 409, "name one as room_name: a, b"),
+        (
+            FakeRooms({f"r{n}": ["x"] for n in range(30)}),
+            None,
+            409,
+            "name one as room_name: r0, r1",
+        ),
         (FakeRooms({"a": ["x"]}, [RequestFailed(reason="error")]), None, 502, "could not do it"),
         (FakeRooms({"a": ["x"]}, [RequestFailed(reason="refused", detail="no")]), None, 403, "no"),
         (FakeRooms({"a": ["x"]}, [LiveKitRefused("keys")]), None, 502, "keys"),

@@ -174,7 +174,7 @@ async def test_a_server_that_breaks_time_after_time_ends_the_run() -> None:
 
     async with StandInModel(answer=answer) as server:
         with pytest.raises(ModelError, match="busy"):
-            await run_validate(settings(server), server.model)
+            await run_validate(settings(server))  # the settings' own model
         assert len(server.chats) <= FAILURES_IN_A_ROW * 3
     assert await kept(server) == []
 

@@ -4,12 +4,14 @@ where it runs these, else a stand-in with what that one has answered.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncGenerator
 from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
+from aiohttp import web
 from pydantic import SecretStr
 
 from caal_node.agent import CaalAgent
@@ -25,6 +27,9 @@ from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, pl
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets import registry
 from caal_node.toolsets.home_assistant import HomeAssistant, HomeAssistantOptions
+from caal_node.toolsets.home_assistant.link import UNREACHABLE, too_talkative
+from caal_node.toolsets.home_assistant.mcp_link import ANSWER_MAX_BYTES
+from caal_node.toolsets.home_assistant.websocket_link import MESSAGE_MAX_BYTES
 from tests.home_assistant_stand_in import TOKEN, HomeAssistantStandIn, stand_in
 
 URL = os.environ.get("HOME_ASSISTANT_TEST_URL", "")
@@ -224,6 +229,38 @@ async def test_answers_of_another_form_end_in_a_failure(
     server.answer = lambda command: text
     with pytest.raises(ToolFailure):
         await toolset(server).ask_home(device="bed light")
+
+
+@only_stand_in
+async def test_a_message_past_its_cap_asks_for_fewer_devices(server: HomeAssistantStandIn) -> None:
+    server.answer = lambda command: json.dumps("x" * MESSAGE_MAX_BYTES)
+    with pytest.raises(ToolUnavailable) as raised:
+        await toolset(server).ask_home(device="bed light")
+    assert raised.value.words == too_talkative().words
+
+
+@only_stand_in
+async def test_an_answer_by_mcp_past_its_cap_asks_for_fewer_devices(
+    server: HomeAssistantStandIn,
+) -> None:
+    server.rows[0]["state"] = "x" * ANSWER_MAX_BYTES
+    with pytest.raises(ToolUnavailable) as raised:
+        await toolset(server, GUEST, via="mcp").ask_home(device="bed light")
+    assert raised.value.words == too_talkative().words
+
+
+@only_stand_in
+async def test_a_connection_that_home_assistant_closes_is_one_that_is_lost() -> None:
+    async def close(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.close(code=1009)
+        return socket
+
+    async with stand_in(close) as closing:
+        with pytest.raises(ToolUnavailable) as raised:
+            await toolset(closing).ask_home(device="bed light")
+    assert raised.value.words == UNREACHABLE
 
 
 @pytest.mark.parametrize("via", ["websocket", "mcp"])

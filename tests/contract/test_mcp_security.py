@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import uvicorn
@@ -168,6 +168,68 @@ async def test_how_a_server_ended_comes_through_its_supervisor(
     config = ServerConfig(name="ends", command=sys.executable, args=("-I", str(script)))
     async with ServerManager([config]) as manager:
         assert said in manager.failed["ends"]
+
+
+CAUSES: Final = {
+    "docker": (
+        "docker: Error response from daemon: no such image.\nRun 'docker run --help' for more",
+        "docker: Error response from daemon: no such image.",
+    ),
+    "uv": (
+        "error: Failed to fetch: `https://pypi.example`\n  Caused by: a certificate\n"
+        "hint: Consider enabling use of system TLS certificates",
+        "error: Failed to fetch: `https://pypi.example`",
+    ),
+    "npm": (
+        "npm warn old\nnpm error code E404\nnpm error A complete log of this run: /tmp/x",
+        "npm error code E404",
+    ),
+    "python": (
+        'Traceback (most recent call last):\n  File "error.py", line 3, in error\n'
+        '    raise ValueError("no " + key)\nValueError: no key\nbye',
+        "ValueError: no key",
+    ),
+    "node": (
+        "node:internal/modules:1\n  throw err;\n\nError: Cannot find module 'x'\n"
+        "    at Module.error (node:internal:1)\n\nNode.js v18",
+        "Error: Cannot find module 'x'",
+    ),
+    "words": ("starting\nno configuration was found", "no configuration was found"),
+}
+
+
+@pytest.mark.parametrize(("written", "cause"), CAUSES.values(), ids=CAUSES)
+async def test_of_what_it_wrote_the_cause_is_shown(
+    tmp_path: Path, written: str, cause: str
+) -> None:
+    script = tmp_path / "ends.py"
+    script.write_text(f"import sys\nsys.stderr.write({written!r})\nsys.exit(2)")
+    config = ServerConfig(name="ends", command=sys.executable, args=("-I", str(script)))
+    async with ServerManager([config]) as manager:
+        assert manager.failed["ends"].startswith(f"exited with code 2: {cause};")
+
+
+@pytest.mark.parametrize("then", ["while True: time.sleep(60)", "sys.exit(1)"])
+async def test_what_is_no_message_on_stdout_is_shown_without_secrets(
+    tmp_path: Path, then: str
+) -> None:
+    script = tmp_path / "prints.py"
+    script.write_text(
+        "import os, sys, time\n"
+        "print('Welcome to', os.environ['API_KEY'], flush=True)\n"
+        "sys.stdin.readline()\n" + then
+    )
+    config = ServerConfig(
+        name="prints",
+        command=sys.executable,
+        args=("-I", str(script)),
+        env={"API_KEY": "correct-horse-battery"},
+        connect_timeout_s=3,
+    )
+    async with ServerManager([config]) as manager:
+        told = manager.failed["prints"]
+    assert "writes to stdout what is no MCP message ('Welcome to ***')" in told
+    assert told.endswith("its logs belong on stderr")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes")

@@ -18,6 +18,7 @@ from mcp.shared.auth import OAuthToken
 
 from caal_node.cli import login as signing
 from caal_node.cli import redirect_server
+from caal_node.cli.checks.tools import check_mcp
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
@@ -51,6 +52,18 @@ def manager(provider: SignInServer) -> ServerManager:
     """As every room has one."""
     config = ServerConfig("diary", transport="http", url=provider.url)
     return ServerManager([config], oauth=OAuth(stores=SignIns(paths.sign_ins())))
+
+
+async def test_doctor_sends_to_the_sign_in_and_uses_it_afterwards(room: Settings) -> None:
+    async with signing_server() as provider:
+        has(room, diary={"url": provider.url})
+        [before] = await check_mcp(room)
+        assert (before.status, before.mend) == ("fail", "run: caal-node login diary")
+        assert "wants a person to sign in" in before.found
+        await signing.login(room, "diary")
+        [after] = await check_mcp(room)
+        assert (after.status, after.mend) == ("ok", "")
+        assert "2 tools" in after.found
 
 
 async def called(servers: ServerManager) -> object:

@@ -173,7 +173,7 @@ async def test_what_was_listed_is_not_listed_again_and_what_is_known_is_said() -
     replies += [listing, booking, '{"say":"It is booked."}']
     replies += [listing, '{"say":"Twelve."}']
     async with (
-        StandInModel(*([reply] for reply in replies)) as server,
+        StandInModel(*([reply] for reply in replies), model="tiny:0.5b") as server,
         conversation(server, tier=FakeTier(SHOPS, BOOK, answer=shops), native_tools=False) as talk,
     ):
         for words in ("find me shops", "I'll take the second one", "what does the first one cost"):

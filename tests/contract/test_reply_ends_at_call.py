@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, llm
 
-from caal_node.models.chunk_limits import limited
+from caal_node.models.plugin_reply import as_heard
+from caal_node.models.question import Question
 from tests.conversation import conversation
 from tests.stand_in_model import Call, End, Hang, Raw, StandInModel
 
@@ -106,7 +107,7 @@ async def test_another_livekit_model_is_held_to_it_too() -> None:
     options = DEFAULT_API_CONNECT_OPTIONS
     stream = Scripted(Model(), chat_ctx=llm.ChatContext.empty(), tools=[], conn_options=options)
     said, calls = "", list[str]()
-    async with asyncio.timeout(10), limited(stream, 16) as chunks:
+    async with asyncio.timeout(10), as_heard(stream, Question(())) as chunks:
         async for chunk in chunks:
             assert chunk.delta is not None
             said += chunk.delta.content or ""

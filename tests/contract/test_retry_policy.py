@@ -13,8 +13,16 @@ from typing import Any, Final
 import pytest
 
 from caal_node.context.prompt_tools import PromptTools
-from caal_node.core.errors import ModelContextFull, ModelError, ModelReplyError, ModelSilent
+from caal_node.core.errors import (
+    ModelContextFull,
+    ModelError,
+    ModelReplyCut,
+    ModelReplyData,
+    ModelReplyError,
+    ModelSilent,
+)
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
+from caal_node.core.prompt_files import sentence
 from caal_node.models.backends.base import ReplyDone, ServerCall, ServerResult
 from caal_node.models.backends.factory import make_backend
 from caal_node.models.model_connection import ModelConnection
@@ -22,6 +30,7 @@ from caal_node.models.question import Question
 from caal_node.models.retry_policy import TextStyle
 from caal_node.reply_parser import Event, Reply, TextDelta, summarise
 from tests.stand_in_model import (
+    PROMPT_TOKENS,
     Break,
     Call,
     Cut,
@@ -161,13 +170,240 @@ class TestOnceMore:
     async def test_a_broken_call_is_told_in_the_text_protocol_too(self) -> None:
         broken = '{"type": "tool_call", "name": "get_weather", "arguments": {"city": "Par'
         async with (
-            StandInModel([broken, End("length")], [IN_LINES], capabilities=[]) as server,
+            StandInModel([broken], [IN_LINES], capabilities=[]) as server,
             connected(server, "ollama", "jsonl", native=False) as model,
         ):
             assert named(await asked(model)) == ["get_weather"]
             told = json.loads(bodies(server)[1]["messages"][-1]["content"])
             assert told["type"] == "tool_observation"
             assert told["error"]["error"] == "invalid_call"
+
+
+CUT_TEXT: Final = '<tool_call>{"name": "get_weather", "arguments": {"city": "Par'
+CUT_CALL: Final = replace(CALL, sent=12)
+LIMITED: Final = replace(QUESTION, max_tokens=12)
+"""A `Call` of the stand-in has 12 tokens."""
+streamings = pytest.mark.parametrize("stream", [True, False])
+
+
+def limits(server: StandInModel) -> list[int]:
+    """The most tokens of each reply that was asked for."""
+    return [body.get("max_tokens") or body["options"]["num_predict"] for body in bodies(server)]
+
+
+class TestCutReplies:
+    @apis
+    @streamings
+    async def test_a_call_that_was_cut_is_asked_for_once_more_with_more_room(
+        self, api: str, stream: bool
+    ) -> None:
+        async with (
+            StandInModel([CUT_TEXT, End("length")], [CALL], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            reply = await asked(model, replace(LIMITED, stream=stream))
+            assert named(reply) == ["get_weather"]
+            assert reply.problems == []
+            assert limits(server) == [12, 24]
+            first, again = bodies(server)
+            assert again["messages"] == first["messages"]
+            assert model.retry_policy.native
+            assert model.retry_policy.stats.steps == {"more_room": 1}
+
+    @pytest.mark.parametrize("style", ["auto", "jsonl", "markdown-json", "xml"])
+    async def test_a_call_that_was_asked_for_by_text_gets_more_room_as_well(
+        self, style: Any
+    ) -> None:
+        async with (
+            StandInModel([CUT_TEXT, End("length")], [IN_LINES], capabilities=[]) as server,
+            connected(server, "ollama", style, native=False) as model,
+        ):
+            reply = await asked(model, LIMITED)
+            assert (named(reply), reply.problems) == (["get_weather"], [])
+            assert limits(server) == [12, 24]
+
+    @streamings
+    @pytest.mark.parametrize("sent", [0, 1, 12])
+    @pytest.mark.parametrize("reason", ["length", "tool_calls", "stop"])
+    async def test_a_structured_call_that_was_cut_is_none_whatever_the_reason(
+        self, stream: bool, sent: int, reason: str
+    ) -> None:
+        cut = replace(CALL, sent=sent)
+        async with (
+            StandInModel([cut, End(reason)], [CALL], llama=True) as server,
+            connected(server, "openai") as model,
+        ):
+            reply = await asked(model, replace(LIMITED, stream=stream))
+            assert [call.arguments for call in reply.calls] == [{"city": "Paris"}]
+            assert limits(server) == [12, 24]
+
+    @apis
+    async def test_a_reply_that_ended_before_it_held_anything_gets_more_room(
+        self, api: str
+    ) -> None:
+        async with (
+            StandInModel([End("length")], ["It is sunny."], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            assert (await asked(model, LIMITED)).text == "It is sunny."
+            assert limits(server) == [12, 24]
+
+    @apis
+    async def test_a_reply_that_is_cut_twice_is_an_error_that_can_be_said(self, api: str) -> None:
+        cut = [CUT_TEXT, End("length")]
+        async with (
+            StandInModel(cut, cut, llama=True) as server,
+            connected(server, api) as model,
+        ):
+            with pytest.raises(ModelReplyCut) as failed:
+                await asked(model, LIMITED)
+            assert "too long" in sentence(failed.value.spoken)
+            assert len(server.chats) == 2
+
+    @apis
+    async def test_what_was_said_before_the_cut_is_said_once_and_the_call_follows(
+        self, api: str
+    ) -> None:
+        async with (
+            StandInModel(["One moment. ", CUT_TEXT, End("length")], [CALL], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            reply = await asked(model, replace(LIMITED, stream=True))
+            assert (reply.text.strip(), named(reply)) == ("One moment.", ["get_weather"])
+            assert reply.problems == []
+            assert limits(server) == [12, 24]
+            again = bodies(server)[1]["messages"]
+            assert "One moment." in {message.get("content") for message in again}
+            assert "cut off" in again[-1]["content"]
+
+    @apis
+    async def test_cut_twice_behind_speech_it_is_said_there(self, api: str) -> None:
+        cut = ["One moment. ", CUT_TEXT, End("length")]
+        async with (
+            StandInModel(cut, [CUT_TEXT, End("length")], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            reply = await asked(model, replace(LIMITED, stream=True))
+            assert reply.calls == []
+            assert reply.problems == []
+            assert reply.text.split() == f"One moment. {sentence('model_cut_off')}".split()
+
+    async def test_a_call_before_the_one_that_was_cut_is_made_and_the_model_is_told(self) -> None:
+        reply = [CALL, replace(CUT_CALL, arguments={"city": "Rome"}), End("length")]
+        async with (
+            StandInModel(reply, llama=True) as server,
+            connected(server, "openai") as model,
+        ):
+            found = await asked(model, replace(LIMITED, stream=True))
+            assert [call.arguments for call in found.calls] == [{"city": "Paris"}]
+            assert len(found.problems) == 1
+            assert len(server.chats) == 1
+
+    @apis
+    @streamings
+    async def test_speech_that_was_cut_is_spoken_as_it_is(self, api: str, stream: bool) -> None:
+        async with (
+            StandInModel(["It is sunny and", End("length")], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            assert (await asked(model, replace(LIMITED, stream=stream))).text == "It is sunny and"
+            assert len(server.chats) == 1
+
+    @apis
+    async def test_there_is_no_more_room_than_the_context_has(self, api: str) -> None:
+        server = StandInModel(
+            [CUT_TEXT, End("length")],
+            [CALL],
+            llama=True,
+            context_tokens=PROMPT_TOKENS + 20,
+        )
+        async with server, connected(server, api) as model:
+            assert named(await asked(model, LIMITED)) == ["get_weather"]
+            assert limits(server) == [12, 20]
+
+    async def test_a_full_context_is_said_at_once(self) -> None:
+        server = StandInModel(
+            [CUT_CALL, End("length")], llama=True, context_tokens=PROMPT_TOKENS + 12
+        )
+        async with server, connected(server, "openai") as model:
+            with pytest.raises(ModelReplyCut):
+                await asked(model, LIMITED)
+            assert len(server.chats) == 1
+
+    @apis
+    async def test_livekits_own_agent_gets_it_as_words(self, api: str) -> None:
+        cut = [CUT_TEXT, End("length")]
+        async with (
+            StandInModel(cut, cut, llama=True) as server,
+            connected(server, api) as model,
+        ):
+            reply = await asked(model, replace(LIMITED, tells_unmade=True))
+            assert (reply.text, reply.problems) == (sentence("model_cut_off"), [])
+
+
+DATA: Final = '{"temp": 21, "sky": "blue"}'
+
+
+class TestData:
+    @apis
+    @streamings
+    async def test_it_is_asked_for_once_more_in_words(self, api: str, stream: bool) -> None:
+        async with (
+            StandInModel([DATA], ["It is warm."], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            reply = await asked(model, replace(QUESTION, stream=stream))
+            assert (reply.text.strip(), reply.problems) == ("It is warm.", [])
+            assert "plain words" in bodies(server)[1]["messages"][-1]["content"]
+            assert len(server.chats) == 2
+
+    @apis
+    async def test_a_call_that_no_reader_of_streams_knows_is_made_at_once(self, api: str) -> None:
+        async with (
+            StandInModel(['{tool: "get_weather", city: "Paris"}'], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            assert named(await asked(model, QUESTION)) == ["get_weather"]
+            assert len(server.chats) == 1
+
+    @apis
+    async def test_twice_a_sentence_takes_its_place(self, api: str) -> None:
+        async with (
+            StandInModel([DATA], ["[1, 2]"], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            with pytest.raises(ModelReplyData):
+                await asked(model, QUESTION)
+            assert len(server.chats) == 2
+        assert sentence(ModelReplyData.spoken).startswith("Sorry")
+
+    @apis
+    async def test_livekits_own_agent_gets_it_as_words(self, api: str) -> None:
+        async with (
+            StandInModel([DATA], [DATA], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            reply = await asked(model, replace(QUESTION, tells_unmade=True))
+            assert (reply.text, reply.problems) == (sentence("model_not_words"), [])
+
+    @apis
+    async def test_behind_words_that_are_out_the_model_is_told(self, api: str) -> None:
+        async with (
+            StandInModel(["Here you are.\n", DATA], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            reply = await asked(model, replace(QUESTION, stream=True))
+            assert (reply.text.strip(), len(reply.problems)) == ("Here you are.", 1)
+            assert len(server.chats) == 1
+
+    @apis
+    async def test_where_no_call_may_be_made_it_is_not_heard_either(self, api: str) -> None:
+        async with (
+            StandInModel([DATA], ["It is warm."], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            reply = await asked(model, replace(QUESTION, may_call=False))
+            assert (reply.text.strip(), reply.problems) == ("It is warm.", [])
 
 
 class TestTextProtocol:
@@ -399,14 +635,14 @@ class TestContextCut:
 
     @apis
     async def test_a_count_far_below_the_prompt_is_asked_again_with_less(self, api: str) -> None:
-        replies = [[_counted(api, "Who are you?", 300)], [_counted(api, "Sunny.", 250)]]
+        replies = [[_counted(api, "Who are you?", 720)], [_counted(api, "Sunny.", 650)]]
         async with (
             StandInModel(*replies, llama=True, context_tokens=2048) as server,
             connected(server, api) as model,
         ):
             assert (await asked(model, self.long)).text == "Sunny."
             first, second = (body["messages"] for body in bodies(server))
-            assert len(second) < len(first) / 4
+            assert len(second) < len(first) / 2
             assert second[-1] == first[-1], "the person's words stay"
             assert second[0] == first[0]
             assert model.retry_policy.stats.signals == {"context_cut": 1}
@@ -414,7 +650,7 @@ class TestContextCut:
 
     @apis
     async def test_the_next_turn_is_shortened_before_it_is_sent(self, api: str) -> None:
-        replies = [_counted(api, w, n) for w, n in (("?", 300), ("Sunny.", 250), ("Rainy.", 250))]
+        replies = [_counted(api, w, n) for w, n in (("?", 720), ("Sunny.", 650), ("Rainy.", 650))]
         async with (
             StandInModel(*([reply] for reply in replies), llama=True) as server,
             connected(server, api) as model,
@@ -444,6 +680,20 @@ class TestContextCut:
             with pytest.raises(ModelContextFull):
                 await asked(model, self.long)
             assert [("tools" in body) for body in bodies(server)] == [True, True, False]
+
+    @apis
+    async def test_a_server_that_always_counts_a_few_tokens_takes_nothing_away(
+        self, api: str
+    ) -> None:
+        async with (
+            StandInModel(answer=lambda _: [_counted(api, "Sunny.", 5)], llama=True) as server,
+            connected(server, api) as model,
+        ):
+            for _ in range(3):
+                assert (await asked(model, self.long)).text == "Sunny."
+            sizes = {len(body["messages"]) for body in bodies(server)}
+            assert (len(server.chats), len(sizes)) == (3, 1)
+            assert not model.retry_policy.stats.signals
 
     async def test_a_server_that_counts_without_its_cache_is_not_mistrusted_for_long(self) -> None:
         replies = [_counted("ollama", "Sunny.", n) for n in (2600, 60, 70, 65)]

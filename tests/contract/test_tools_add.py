@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -130,3 +131,17 @@ def test_a_wrong_option_is_named(author: Path, home: Path, given: list[str], tol
     done = caal_node("tools", "add", *given, cwd=home, site=author / "site", fails=True)
     assert told.casefold() in done.stderr.casefold()
     assert "Traceback" not in done.stderr
+
+
+def test_several_are_added_at_once_and_one_is_removed_again(home: Path) -> None:
+    caal_node("tools", "add", "calculator", "lists", "--yes", cwd=home, site=home)
+    assert set(tomllib.loads((home / "caal.toml").read_text())["toolsets"]) == {
+        "calculator",
+        "lists",
+    }
+    caal_node("tools", "remove", "lists", cwd=home, site=home)
+    text = (home / "caal.toml").read_text()
+    assert list(tomllib.loads(text)["toolsets"]) == ["calculator"]
+    assert text.startswith('# mine\nmodel = "x" # why\n')
+    told = caal_node("tools", "remove", "lists", cwd=home, site=home, fails=True)
+    assert "there is no toolset lists; there are calculator" in told.stderr

@@ -69,7 +69,7 @@ def environment(tmp_path: Path) -> Environment:
 def test_it_brings_its_packages_prompts_and_examples(environment: Environment, wheel: Path) -> None:
     environment.pip("install", "--no-deps", str(wheel))
     said = environment.python(
-        "import n8n, mcp_bridge, caal_node\n"
+        "import caal_node, n8n, mcp_bridge\n"
         "from caal_node.core.prompt_files import sentence\n"
         "print(caal_node.__file__, n8n.N8nTools, mcp_bridge.ServerManager, sentence('went_wrong'))"
     )
@@ -81,6 +81,21 @@ def test_it_brings_its_packages_prompts_and_examples(environment: Environment, w
     assert (mine / ".env").read_text() == (ROOT / ".env.example").read_text()
     assert (mine / "mcp_servers.json.example").exists()
     assert (mine / ".env").stat().st_mode & 0o077 == 0
+
+
+def test_a_program_that_does_not_import_it_finds_nothing_of_its_names(
+    environment: Environment, wheel: Path
+) -> None:
+    environment.pip("install", "--no-deps", str(wheel))
+    environment.python(
+        "from importlib.util import find_spec; import sys\n"
+        "assert find_spec('n8n') is None and find_spec('mcp_bridge') is None\n"
+        "assert 'caal_node' not in sys.modules and not any('caal_node' in p for p in sys.path)"
+    )
+    environment.python(
+        "import caal_node, mcp_bridge.core.tools, n8n.client, sys\n"
+        "assert not any('caal_node' in p for p in sys.path)"
+    )
 
 
 @pytest.mark.parametrize("ours_first", [False, True])
@@ -108,7 +123,7 @@ def test_other_packages_of_our_names_neither_break_us_nor_are_broken(
     environment.python(theirs)
     environment.pip("install", "--no-deps", str(wheel))
     environment.pip("uninstall", "-y", "n8n", "mcp_bridge")
-    environment.python(f"{ours}; import caal_node")
+    environment.python(f"import caal_node; {ours}")
 
 
 def test_init_overwrites_nothing(environment: Environment, wheel: Path) -> None:

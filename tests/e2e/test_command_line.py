@@ -397,10 +397,11 @@ def test_the_version_and_the_help_are_told(tmp_path: Path, module: str) -> None:
         assert " ".join(["Usage: caal-node", *command]) in short.stdout
 
 
-def test_a_file_of_variables_is_read_and_told(tmp_path: Path) -> None:
+def test_a_file_of_variables_is_read_and_told_by_doctor_alone(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text('export CAAL_DETECTION="sometimes" # often\nCAAL_MODEL=\n')
     done = run("tools", folder=tmp_path, CAAL_MODEL="own")
-    told, wrong = done.stderr.strip().splitlines()
+    assert done.stderr.startswith("caal-node: CAAL_DETECTION: 'sometimes'")
+    told, wrong = run("doctor", folder=tmp_path, CAAL_MODEL="own").stderr.strip().splitlines()
     assert told == "caal-node: .env sets CAAL_DETECTION"
     assert "CAAL_DETECTION: 'sometimes'" in wrong
     assert run("tools", folder=tmp_path, CAAL_DETECTION="streamed").returncode == 0
@@ -419,6 +420,14 @@ async def test_chat_asks_the_model_that_is_named(tmp_path: Path) -> None:
             run, "chat", "--model", told, "--json", folder=tmp_path, typed="hello\n"
         )
         assert '"text":"Here I am."' in done.stdout
+        done = await asyncio.to_thread(
+            run, "chat", "where are you", "--model", told, folder=tmp_path, typed="hello\n"
+        )
+        assert done.returncode == 0
+        assert done.stdout.count("Here I am.") == 1
+        asked = [request.json["messages"][-1]["content"] for request in server.chats]
+        assert "where are you" in asked
+        assert asked.count("hello") == 1  # of the chat before: a question leaves the input alone
     done = run("chat", "--model", "two words", folder=tmp_path)
     assert done.returncode == 1
     assert "--model" in done.stderr

@@ -270,6 +270,35 @@ class Broken(CaalAgent):
 '''
 
 
+@pytest.mark.parametrize("wrong", ["OSError('PortAudio library not found')", "ImportError('no')"])
+async def test_typing_needs_no_portaudio(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
+    (tmp_path / "sounddevice.py").write_text(f"raise {wrong}\n", encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    async with StandInModel(answer=answer) as server:
+        env = {**settings(server), "CAAL_AGENT": "mine:Kitchen", "PYTHONPATH": path}
+        env |= {"CAAL_STT": "none", "CAAL_TTS": "none", "CAAL_VAD": "none"}
+        async with Terminal("console", "--text", folder=tmp_path, env=env) as terminal:
+            await terminal.shows("Type to talk")
+            terminal.type("five minutes please\r")
+            await terminal.shows("rings in the kitchen.")
+            assert await terminal.interrupted() == 0, terminal.screen[-3000:]
+    assert "Traceback" not in terminal.screen
+
+
+async def test_what_is_typed_before_the_prompt_reads_keys_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
+    async with StandInModel(answer=answer) as server:
+        env = {**settings(server), "CAAL_AGENT": "mine:Kitchen"}
+        env |= {"CAAL_STT": "none", "CAAL_TTS": "none", "CAAL_VAD": "none"}
+        async with Terminal("console", "--text", folder=tmp_path, env=env) as terminal:
+            terminal.type("five minutes please\r")
+            await terminal.shows("Type to talk")
+            await terminal.shows("rings in the kitchen.")
+            assert said_to(server) == "five minutes please"
+            assert await terminal.interrupted() == 0, terminal.screen[-3000:]
+
+
 async def test_plugins_are_imported_whenever_a_persons_code_does_it(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE, encoding="utf-8")
     async with StandInModel(answer=answer) as server:

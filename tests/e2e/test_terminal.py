@@ -168,7 +168,7 @@ async def test_names_of_commands_models_and_tools_are_completed(
             await terminal.asks()
 
 
-async def test_a_server_that_goes_in_mid_session_is_one_line_and_exit_code_1(
+async def test_a_chat_survives_that_its_models_server_goes_away(
     model: StandInModel, folder: Path
 ) -> None:
     with chat(model, folder) as terminal:
@@ -178,10 +178,37 @@ async def test_a_server_that_goes_in_mid_session_is_one_line_and_exit_code_1(
         await terminal.asks()
         await model.__aexit__()
         terminal.types("hello again\r")
-        assert await terminal.exit_code() == 1
+        await terminal.shows("nothing answers at")
+        await terminal.asks()
+        async with StandInModel(answer=answer) as back:
+            terminal.types(f"/model ollama:{back.model}@{back.url}\r")
+            await terminal.shows("answers from now on")
+            terminal.types("hello once more\r")
+            await terminal.shows("You said hello once more.")
+            assert "You said hello." in str(back.chats[-1].json["messages"])
         assert b"Traceback" not in terminal.written
-        mends = [line for line in terminal.lines if "ollama serve" in line]
-        assert len(mends) == 1
+
+
+async def test_clear_begins_a_new_conversation(model: StandInModel, folder: Path) -> None:
+    with chat(model, folder) as terminal:
+        await terminal.asks()
+        terminal.types("hello first\r")
+        await terminal.shows("You said hello first.")
+        await terminal.asks()
+        terminal.types("/clear\r")
+        terminal.types("hello second\r")
+        await terminal.shows("You said hello second.")
+        assert "hello first" not in str(model.chats[-1].json["messages"])
+        terminal.types("/exit\r")
+        assert await terminal.exit_code() == 0
+
+
+async def test_any_word_for_it_ends_the_chat(model: StandInModel, folder: Path) -> None:
+    for word in ("exit", "quit", "/bye", "/quit"):
+        with chat(model, folder) as terminal:
+            await terminal.asks()
+            terminal.types(f"{word}\r")
+            assert await terminal.exit_code() == 0
 
 
 async def test_a_reply_that_fails_is_told_and_the_chat_goes_on(

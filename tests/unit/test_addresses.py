@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from caal_node.cli.chosen_agent import with_chosen_model
+from caal_node.config.settings import Settings, load_settings
 from caal_node.core.addresses import ollama_url, server_url
 from caal_node.core.errors import ConfigError
 from caal_node.models.embedding import ServerEmbedder
@@ -155,3 +159,38 @@ def test_any_text_is_an_address_or_refused_in_words(text: str) -> None:
         assert urlsplit(url).port is not None
         again = ollama_url(url)
         assert again == url
+
+
+ADDRESSES = (
+    "OLLAMA_HOST",
+    "CAAL_BASE_URL",
+    "N8N_URL",
+    "LIVEKIT_URL",
+    "CAAL_FALLBACKS",
+    "CAAL_MODEL_SERVERS",
+    "CAAL_EMBEDDING",
+)
+
+
+@pytest.mark.parametrize("setting", ADDRESSES)
+@pytest.mark.parametrize("before", ["http://me:", "ftp://me:", "me:", "openai:x@http://me:"])
+@given(st.text("p4s/:@, '\"\\?#[", max_size=8), st.sampled_from(["host", "host:99999999", "h/x@y"]))
+def test_no_refused_address_is_quoted_with_its_password(
+    setting: str, before: str, chars: str, host: str
+) -> None:
+    password = f"Zq7{chars}Zq8"
+    with pytest.raises(ConfigError) as refused:
+        load_settings({setting: f"{before}{password}@{host}"}, Path(os.devnull))
+    assert "Zq7" not in str(refused.value)
+    assert "Zq8" not in str(refused.value)
+
+
+@given(st.text("p4s/:@, ", max_size=8))
+def test_no_refused_model_or_workflow_server_is_quoted_with_its_password(chars: str) -> None:
+    address = f"http://me:Zq7{chars}Zq8@host"
+    with pytest.raises(ConfigError) as refused:
+        with_chosen_model(Settings(), f"openai:x@{address}", "MODEL")
+    assert "Zq" not in str(refused.value)
+    with pytest.raises(N8nError) as at_n8n:
+        N8nTools(f"ftp://me:Zq7{chars}Zq8@host")
+    assert "Zq" not in str(at_n8n.value)

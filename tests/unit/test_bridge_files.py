@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import time
 from pathlib import Path
 
 import pytest
 
 from mcp_bridge.core import files
-from mcp_bridge.core.files import make_private_folder, no_folder, read_capped, replace_file
+from mcp_bridge.core.files import (
+    SCRATCH_S,
+    make_private_folder,
+    new_scratch,
+    no_folder,
+    read_capped,
+    replace_file,
+)
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="these files are POSIX's")
 
@@ -75,3 +83,16 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
         replace_file(file, b"after")
     assert file.read_bytes() == b"before"
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+def test_what_a_killed_process_left_is_removed_and_what_another_one_writes_is_not(
+    tmp_path: Path,
+) -> None:
+    names = list[str]()
+    for _ in range(2):
+        handle, scratch = new_scratch(tmp_path)
+        os.close(handle)
+        names.append(scratch.name)
+    os.utime(tmp_path / names[0], (time.time() - SCRATCH_S - 1,) * 2)
+    replace_file(tmp_path / "f", b"x")
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([names[1], "f"])

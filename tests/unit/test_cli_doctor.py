@@ -237,6 +237,22 @@ async def test_a_livekit_secret_that_can_be_guessed_from_elsewhere_is_warned_of(
     assert "no CAAL_CONTROL_TOKEN" in control.found
 
 
+async def test_an_open_session_host_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def live(_: LiveKitRooms, name: str | None = None) -> Sequence[str]:
+        return []
+
+    monkeypatch.setattr(LiveKitRooms, "live", live)
+    settings = Settings(
+        livekit_url="ws://127.0.0.1:7880",
+        livekit_api_key="key",
+        livekit_api_secret=SecretStr("secret"),
+    )
+    assert len(await check_livekit(settings)) == 2
+    *_, host = await check_livekit(settings.model_copy(update={"open_session_host": True}))
+    assert (host.name, host.status) == ("session host", "warn")
+    assert "everyone in a room" in host.found
+
+
 async def state(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Finding:
     monkeypatch.setenv("CAAL_STATE", str(folder))
     [finding] = await local.check_state(Settings())
@@ -319,6 +335,19 @@ async def test_misspelt_variables_are_warned_of(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("CAAL_MODLE", "x")
     found = [c for c in await local.check_settings(Settings()) if "CAAL_MODLE" in c.found]
     assert [c.mend for c in found] == ["Did you mean CAAL_MODEL?"]
+
+
+async def test_a_variable_that_overrides_a_line_of_the_file_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "caal.toml").write_text("num_ctx = 16384\n")
+    assert not [c for c in await local.check_settings(Settings()) if "overrides" in c.found]
+    monkeypatch.setenv("CAAL_NUM_CTX", "8192")
+    [check] = [c for c in await local.check_settings(Settings()) if "overrides" in c.found]
+    assert check.status == "warn"
+    assert check.found == "CAAL_NUM_CTX overrides caal.toml, line 1, num_ctx"
+    assert check.mend == "Remove that line, or unset CAAL_NUM_CTX."
 
 
 def nothing(_: object) -> None:
@@ -423,6 +452,20 @@ async def test_only_a_failure_makes_the_exit_code_1(
     assert row == {"name": "a", "status": check.status, "found": check.found, "mend": check.mend}
     assert await doctor.run_doctor(Settings()) == code
     assert check.found in capsys.readouterr().out
+
+
+async def test_failures_come_last_with_a_summary_below(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def checked(_: Settings) -> list[Finding]:
+        return [fail("a", "broken", "c"), ok("b", "fine"), warn("c", "odd", "d"), ok("e", "well")]
+
+    monkeypatch.setattr(doctor, "run_checks", checked)
+    await doctor.run_doctor(Settings())
+    *rows, summary = capsys.readouterr().out.strip().splitlines()
+    found = [word for row in rows for word in ("fine", "well", "odd", "broken") if word in row]
+    assert found == ["fine", "well", "odd", "broken"]
+    assert summary == "2 ok, 1 warn, 1 fail"
 
 
 def test_a_finding_is_one_short_line_without_control_characters() -> None:

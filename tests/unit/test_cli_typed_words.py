@@ -14,11 +14,13 @@ from prompt_toolkit.history import InMemoryHistory
 
 from caal_node.cli import completion
 from caal_node.cli.chat_history import KEPT_BYTES, open_history
+from caal_node.cli.tools import resolve_tool
 from caal_node.cli.typed_prompt import ChatCompleter
-from caal_node.config.env_file import read_env_file
+from caal_node.config.env_file import read_env_file, read_env_files
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ConfigError
-from tests.conversation import NOWHERE
+from caal_node.tools.table import ToolTable
+from tests.conversation import NOWHERE, weather_spec
 from tests.stand_in_model import StandInModel
 
 MAX_CHARS = 40
@@ -112,6 +114,8 @@ async def test_models_are_those_of_the_settings_and_of_their_server() -> None:
             env = {"OLLAMA_HOST": server.url, "CAAL_API": api, "CAAL_BASE_URL": base}
             settings = load_settings({**env, "CAAL_MODEL": "mine"}, NOWHERE)
             assert await completion.known_models(settings) == ["mine", "small:1b"]
+            paths = [request.path for request in server.requests]
+            assert paths[-1] == ("/api/tags" if api == "ollama" else "/v1/models")
     assert await completion.known_models(settings) == ["mine"]
 
 
@@ -125,3 +129,33 @@ def test_variables_of_a_file_stand_below_those_that_are_set(tmp_path: Path) -> N
     path.write_bytes(b"A=\xff")
     with pytest.raises(ConfigError, match="UTF-8"):
         read_env_file({}, path)
+
+
+def test_the_local_file_of_variables_wins_over_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_env_files({}) == {}
+    (tmp_path / ".env").write_text("N8N_URL=http://n8n\nLIVEKIT_URL=ws://other\n")
+    (tmp_path / ".env.local").write_text("LIVEKIT_URL=ws://here\nCAAL_MODEL=theirs\n")
+    env = {"CAAL_MODEL": "mine"}
+    assert read_env_files(env) == {
+        Path(".env.local"): ("LIVEKIT_URL",),
+        Path(".env"): ("N8N_URL",),
+    }
+    assert env == {"CAAL_MODEL": "mine", "LIVEKIT_URL": "ws://here", "N8N_URL": "http://n8n"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("get_wether", "There is no tool named 'get_wether'. Did you mean get_weather? `caal-node"),
+        ("get_rain", "There is no tool named 'get_rain'. `caal-node tools` lists all."),
+    ],
+)
+def test_a_mistyped_tool_is_told_the_names_that_are_spelled_like_it(typed: str, said: str) -> None:
+    names = ("get_weather", "delete_all_contacts", "slow_report")
+    table = ToolTable(weather_spec(name=name) for name in names)
+    with pytest.raises(ConfigError) as caught:
+        resolve_tool(table, typed)
+    assert str(caught.value).startswith(said)

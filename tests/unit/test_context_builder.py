@@ -77,6 +77,18 @@ def test_the_second_one_can_be_found_after_the_call_has_left_the_window() -> Non
     assert built[-1] == UserItem("More about the second one?")
 
 
+def test_a_list_that_was_found_twice_is_in_a_prompt_once() -> None:
+    data = ToolDataCache()
+    items = [SystemItem("s"), *searched(data), *small_talk(2), *searched(data, "c2")]
+    dropped_both = [*items, *small_talk(4), UserItem("More about the second one?")]
+    built = ContextBuilder(4, 10_000, data).build(dropped_both)
+    assert str(built).count("Beta") == 1
+    dropped_one = [*items, UserItem("More about the second one?")]
+    built = ContextBuilder(3, 10_000, data).build(dropped_one)
+    assert [item.call_id for item in built if isinstance(item, CallItem)] == ["c2"]
+    assert data_of(built) is None
+
+
 def test_data_of_calls_still_in_the_window_is_not_repeated() -> None:
     data = ToolDataCache()
     items = [SystemItem("s"), *small_talk(4), *searched(data), UserItem("q")]

@@ -81,11 +81,17 @@ def test_values_that_look_like_schemas_are_left_alone() -> None:
     assert compact_schema(schema) == schema
 
 
+def test_an_object_without_known_properties_still_says_that_it_takes_any() -> None:
+    free = {"type": "object", "properties": {}, "additionalProperties": True}
+    assert compact_schema(free) == free
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         ({"$schema": "https://json-schema.org/x", "type": "object"}, {"type": "object"}),
         ({"type": "object", "additionalProperties": False}, {"type": "object"}),
+        (properties(a={}) | {"additionalProperties": True}, properties(a={})),
         (
             {"type": "object", "additionalProperties": {"type": "string", "title": "T"}},
             {"type": "object", "additionalProperties": {"type": "string"}},

@@ -77,10 +77,26 @@ def test_the_oldest_go_when_there_are_too_many() -> None:
     assert [name for name in "abc" if name in cache] == ["b", "c"]
 
 
+def test_what_a_call_brings_twice_is_kept_once_as_the_newer_one() -> None:
+    cache = ToolDataCache()
+    shops = [{"name": "Roma"}, {"name": "Bella"}]
+    cache.add_result("a", "find", {"city": "Rome"}, shops)
+    size = cache.size_bytes
+    cache.add_result("b", "find", {"city": "Rome"}, shops)
+    assert (len(cache), cache.size_bytes) == (1, size)
+    assert cache.render(["a", "b"]) == cache.render(["b"]) != ""
+    # The same for something else, and what a program adds, are things of their own.
+    cache.add_result("c", "find", {"city": "Bari"}, shops)
+    cache.add_result("d", "look", {"city": "Rome"}, shops)
+    cache.add("doorbell", "rang")
+    cache.add("doorbell", "rang")
+    assert len(cache) == 5
+
+
 def test_the_oldest_go_when_they_are_too_large_together() -> None:
     cache = ToolDataCache(max_bytes=2_420)
     for name in "abc":
-        cache.add_result(name, "tool", {}, "x" * 600)
+        cache.add_result(name, "tool", {}, name * 600)
     assert len(cache) == 3
     cache.add_result("d", "tool", {}, "é" * 600)
     assert [name for name in "abcd" if name in cache] == ["c", "d"]

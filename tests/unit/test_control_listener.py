@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import time_machine
 from livekit import rtc
 
 from caal_node.control.listener import ControlListener
@@ -329,3 +330,61 @@ def test_a_reload_is_not_done_again_once_its_answer_is_gone() -> None:
         await control.aclose()
 
     virtual_loop.run(story())
+
+
+BEGAN = 1_800_000_000.0
+"""When the agent of these tests starts, as Unix time."""
+
+
+@pytest.mark.parametrize(
+    ("signed_s", "sent_s", "taken"),
+    [
+        (0, 1, True),
+        (-4, 1, True),  # the other end's clock is slow
+        (9, 5, True),  # or fast
+        (-6, 1, False),  # somebody else was here when it was signed
+        (-25, 4, False),
+        (10, 44, True),
+        (10, 46, False),  # 30 s, and 5 s for the clocks
+        (20, 10, False),
+    ],
+)
+async def test_a_request_is_taken_while_it_holds_by_the_agent_that_it_was_signed_for(
+    signed_s: float, sent_s: float, taken: bool
+) -> None:
+    room, reloads = FakeRoom(), Reloads()
+    reloads.go.set()
+    [data] = split(ReloadRequest().model_dump_json())
+    chunk = SendChunk(id="1", number=0, of=1, data=data)
+    with time_machine.travel(BEGAN + signed_s, tick=False):
+        payload = sign_request(chunk, room=room.name, api_key=KEY, api_secret=SECRET)
+    with time_machine.travel(BEGAN, tick=False):
+        control = listener(room, reloads)
+    try:
+        with time_machine.travel(BEGAN + sent_s, tick=False):
+            if taken:
+                await room.call(payload)
+            else:
+                with pytest.raises(rtc.RpcError):
+                    await room.call(payload)
+    finally:
+        await control.aclose()
+    assert len(reloads.began) == taken
+
+
+async def test_an_agent_that_is_started_anew_does_nothing_a_second_time() -> None:
+    room, reloads = FakeRoom(), Reloads()
+    reloads.go.set()
+    [data] = split(ReloadRequest().model_dump_json())
+    chunk = SendChunk(id="1", number=0, of=1, data=data)
+    with time_machine.travel(BEGAN, tick=False) as clock:
+        first = listener(room, reloads)
+        payload = sign_request(chunk, room=room.name, api_key=KEY, api_secret=SECRET)
+        await room.call(payload)
+        await first.aclose()
+        clock.shift(10)
+        second = listener(room, reloads)
+        with pytest.raises(rtc.RpcError):
+            await room.call(payload)
+        await second.aclose()
+    assert len(reloads.began) == 1

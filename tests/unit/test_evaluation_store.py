@@ -100,17 +100,14 @@ def test_somebody_elses_database_is_named_and_left_as_it_is(store: EvaluationSto
     assert store.path.read_bytes() == before
 
 
-def test_an_empty_file_is_taken_into_use(store: EvaluationStore) -> None:
-    store.path.parent.mkdir()
-    store.path.touch()
+def test_an_empty_file_has_lost_what_it_had_and_is_named(store: EvaluationStore) -> None:
     store.add(FOUND)
-    assert len(store.of("ollama", "m:1b")) == 1
-
-
-def test_reading_an_empty_file_finds_nothing(store: EvaluationStore) -> None:
-    store.path.parent.mkdir()
-    store.path.touch()
-    assert store.of("ollama", "m:1b") == []
+    store.path.write_bytes(b"")
+    assert "it is empty" in refused(store)
+    with pytest.raises(ConfigError, match="move it away, and validate again"):
+        store.of("ollama", "m:1b")
+    with pytest.raises(ConfigError, match="move it away, and validate again"):
+        store.profile("k")
 
 
 def test_a_folder_that_cannot_be_made_names_the_variable(tmp_path: Path) -> None:
@@ -122,7 +119,7 @@ def test_a_folder_that_cannot_be_made_names_the_variable(tmp_path: Path) -> None
 def test_a_file_that_another_run_holds_is_said_to_be_held(
     store: EvaluationStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("caal_node.evaluation.store.BUSY_S", 0.01)
+    monkeypatch.setattr("caal_node.core.private_database.BUSY_S", 0.01)
     store.check()
     other = sqlite3.connect(store.path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
@@ -221,3 +218,20 @@ def test_what_is_left_out_of_a_chain() -> None:
     every = ("untried", "passed", "failed", "stale", "unreachable")
     assert [state for state in every if out(state, False)] == ["failed"]
     assert [state for state in every if not out(state, True)] == ["passed"]
+
+
+def test_what_a_killed_process_left_half_written_is_taken_back_by_whoever_reads(
+    store: EvaluationStore, tmp_path: Path
+) -> None:
+    store.add(FOUND)
+    copy = EvaluationStore(tmp_path / "killed" / "validations.db")
+    copy.path.parent.mkdir()
+    with closing(sqlite3.connect(store.path)) as writing:
+        writing.execute("PRAGMA cache_spill = 1")
+        writing.execute("PRAGMA cache_size = 1")
+        writing.execute("UPDATE run SET model = 'half', report = ?", ("x" * 1_000_000,))
+        for each in store.path.parent.glob("validations.db*"):  # as kill -9 would leave them
+            (copy.path.parent / each.name).write_bytes(each.read_bytes())
+        writing.rollback()
+    assert (copy.path.parent / "validations.db-journal").stat().st_size
+    assert [each.at for each in copy.of("ollama", "m:1b")] == [FOUND.at]

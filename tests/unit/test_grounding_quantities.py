@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from caal_node.grounding.fact_words import UNITS, WORDS
 from caal_node.grounding.quantities import stated_in
+from caal_node.grounding.said_units import Misfit, in_own_units, refuse_misfits, unit_of
 from caal_node.grounding.spoken_numbers import numbers
 from caal_node.grounding.spoken_times import weekday_of
 
@@ -168,3 +170,113 @@ def test_any_text_can_be_read_and_what_is_found_lies_in_it(text: str) -> None:
         assert 0 <= found.start < found.end <= len(text)
     figures = stated.figures
     assert all(one.end <= other.start for one, other in pairwise(figures))
+
+
+# -- the units of a tool's parameters ----------------------------------------------------------
+
+
+def of_time(unit: str, kind: str = "number") -> dict[str, Any]:
+    return {"properties": {unit: {"type": kind}}}
+
+
+@pytest.mark.parametrize(
+    ("said", "unit", "given", "right"),
+    [
+        ("start a ninety second countdown", "minutes", 90, 1.5),
+        ("90 s please", "minutes", 90, 1.5),
+        ("Start a ninety second countdown", "duration_minutes", 90, 1.5),
+        ("half an hour", "minutes", 0.5, 30),
+        ("an hour and a half", "minutes", 1.5, 90),
+        ("two hours", "timeoutSec", 2, 7200),
+        ("3 days", "hours", 3, 72),
+        ("36 hours", "days", 36, 1.5),
+        ("2 weeks", "days", 2, 14),
+        ("an hour and thirty minutes", "minutes", 30, 90),
+        ("five seconds", "delay_ms", 5, 5000),
+        ("a 90 second timer", "minutes", 1, 1.5),
+        ("a 90 second timer", "minutes", 2, 1.5),
+        # It is right already, stands elsewhere too, is of no length, or of no unit.
+        ("half an hour", "minutes", 30, 30),
+        ("ninety minutes", "minutes", 90, 90),
+        ("timer number 90 for 90 seconds", "minutes", 90, 90),
+        ("I waited two hours, set one for 10", "minutes", 10, 10),
+        ("I waited two hours, set a short one", "minutes", 5, 5),
+        ("wake me in 7 minutes", "hour", 7, 7),
+        ("the last two months", "days", 60, 60),
+        ("ninety percent", "minutes", 90, 90),
+        ("90 seconds", "price_min", 90, 90),
+        ("90 seconds", "rooms", 90, 90),
+    ],
+)
+def test_a_length_of_time_reaches_a_parameter_in_its_own_unit(
+    said: str, unit: str, given: float, right: float
+) -> None:
+    assert in_own_units(of_time(unit), {unit: given}, said) == {unit: right}
+
+
+def test_two_parameters_may_share_a_length() -> None:
+    schema = {"properties": {"hours": {"type": "integer"}, "minutes": {"type": "integer"}}}
+    arguments = {"hours": 1, "minutes": 30}
+    said = "1 hour and 30 minutes"
+    assert in_own_units(schema, arguments, said) is arguments
+    refuse_misfits(schema, arguments, said)
+
+
+def test_a_parameter_of_whole_numbers_is_refused_what_is_none_and_the_error_says_what_it_is() -> (
+    None
+):
+    schema = of_time("minutes", "integer")
+    assert in_own_units(schema, {"minutes": 90}, "ninety seconds") == {"minutes": 90}
+    with pytest.raises(Misfit, match=r"'ninety seconds' was said, which is 1\.5 in the unit"):
+        refuse_misfits(schema, {"minutes": 90}, "ninety seconds")
+    assert in_own_units(schema, {"minutes": 2}, "two hours") == {"minutes": 120}
+    refuse_misfits(of_time("days", "integer"), {"days": 2}, "the next 36 hours")
+
+
+def test_a_text_of_digits_stays_a_text() -> None:
+    assert in_own_units(of_time("minutes", "string"), {"minutes": "90"}, "90 s") == {
+        "minutes": "1.5"
+    }
+
+
+def test_of_a_long_story_no_length_is_taken() -> None:
+    story = "one hour, two hours, three hours, four hours, five days and ninety seconds"
+    assert in_own_units(of_time("minutes"), {"minutes": 90}, story) == {"minutes": 90}
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "unit"),
+    [
+        ("minutes", {}, "minute"),
+        ("fade_seconds", {"description": "as minutes go"}, "second"),
+        ("length", {"description": "Length of the event in minutes"}, "minute"),
+        ("length", {"unit": "s"}, "second"),
+        ("length", {"description": "In minutes, and not in hours"}, None),
+        ("length", {"description": "The second one of the day"}, None),
+        ("hour", {}, None),
+        ("s", {}, None),
+        ("speed", {"unit": "km/h"}, None),
+    ],
+)
+def test_a_parameter_states_its_unit(name: str, about: dict[str, Any], unit: str | None) -> None:
+    found = unit_of(name, about)
+    assert (found.name if found else None) == unit
+
+
+@given(
+    st.text(max_size=60),
+    st.dictionaries(st.sampled_from(["minutes", "hours", "x"]), st.integers() | st.text()),
+)
+def test_any_words_and_arguments_can_be_compared(said: str, arguments: dict[str, Any]) -> None:
+    schema = {"properties": {"minutes": {"type": "integer"}, "hours": {"type": "number"}}}
+    once = in_own_units(schema, arguments, said)
+    assert once.keys() == arguments.keys()
+    assert in_own_units(schema, once, said) == once
+
+
+@given(number=st.integers(1, 99), unit=st.sampled_from(["seconds", "minutes", "hours", "days"]))
+def test_what_was_said_is_kept_in_any_unit(number: int, unit: str) -> None:
+    for own in ("seconds", "minutes", "hours", "days"):
+        (value,) = in_own_units(of_time(own), {own: number}, f"for {number} {unit}").values()
+        factor = UNITS[own].factor
+        assert value * factor == pytest.approx(number * UNITS[unit].factor, rel=1e-6)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from caal_node.context.builder import ContextBuilder
 from caal_node.context.tool_data import ToolData, ToolDataCache
+from caal_node.context.window import SHORTENED
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
 from caal_node.grounding.earlier_results import RESULTS_MAX, earlier_results, label_of
 from caal_node.grounding.meant_arguments import meant_arguments, meant_for
@@ -102,6 +103,27 @@ def test_one_thing_that_was_read_out_is_it() -> None:
 )
 def test_a_rank_that_is_open_is_left_to_the_model(things: list[Any]) -> None:
     assert meant("the cheapest one", turn(things)) == []
+
+
+def test_the_third_of_a_list_that_was_found_twice_is_one_thing() -> None:
+    twice = turn(SHOPS)[:-1] + turn(SHOPS, number=2)[1:]
+    assert meant("the third one", twice) == [["Luigi"]]
+    other = [*turn(SHOPS)[:-1], *turn(SHOPS[::-1], number=2)[1:]]
+    assert meant("the third one", other) == [], "two lists of one turn are as near"
+
+
+def test_the_third_of_a_shortened_list_is_found() -> None:
+    many = [{"name": f"Shop {n:03}", "text": "long " * 40} for n in range(300)]
+    data = ToolDataCache()
+    data.add_result("c1", "find_shops", {}, many)
+    (entry,) = data
+    assert "297" not in entry.line
+    assert meant("the third one", turn(entry.line)) == [["Shop 002"]]
+    assert meant("the last one", turn(entry.line)) == []
+    # The window has put a note in its place, but the tool data has it.
+    items = [*turn(f"{SHORTENED}: 9000 characters, beginning [)"), UserItem("the third one")]
+    assert "Shop 002" in told(items, data)
+    assert told(items) == ""
 
 
 def test_a_comparison_is_of_two_things() -> None:

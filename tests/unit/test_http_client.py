@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -97,3 +99,23 @@ async def test_a_giant_head_is_refused(size: int, is_read: bool) -> None:
         else:
             with pytest.raises(httpx2.RemoteProtocolError):
                 await client.get(url)
+
+
+async def test_certificates_are_read_once_in_a_thread_and_only_for_https(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = list[threading.Thread]()
+
+    def counted() -> ssl.SSLContext:
+        made.append(threading.current_thread())
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    monkeypatch.setattr(http_client.httpx2, "create_ssl_context", counted)
+    http_client._authorities.cache_clear()
+    plain = await http_client.tls_for("http://home.local")
+    assert plain.get_ca_certs() == []
+    assert plain.verify_mode is ssl.CERT_REQUIRED
+    contexts = [await http_client.tls_for("https://home.local") for _ in range(3)]
+    http_client._authorities.cache_clear()
+    assert len(set(map(id, contexts))) == len(made) == 1
+    assert made[0] is not threading.main_thread()

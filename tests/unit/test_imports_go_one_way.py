@@ -40,7 +40,7 @@ LAYERS = (
     ("evaluation",),
     ("factories",),
     ("room", "control"),
-    ("checked_reply", "prompt_builder", "session_services", "tools_on_demand"),
+    ("agent_options", "checked_reply", "prompt_builder", "session_services", "tools_on_demand"),
     ("agent",),
     ("conversation",),
     ("testing",),

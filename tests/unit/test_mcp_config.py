@@ -430,3 +430,10 @@ async def test_a_server_with_a_wrong_entry_is_down_until_it_is_mended() -> None:
         assert [status.state for status in manager.servers] == ["down", "off"]
         report = await manager.reload(read('{"b": {"command": "x", "enabled": false}}'))
         assert not report.failed
+
+
+def test_a_server_elsewhere_whose_entry_is_wrong_is_no_program_here() -> None:
+    text = '{"mcpServers": {"house": {"url": "http://h:1/mcp", "headers": {"A": "${GONE}"}}}}'
+    (server,) = parse_servers(text, environ={})
+    assert server.fault
+    assert server.transport == "http"

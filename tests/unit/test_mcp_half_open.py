@@ -25,40 +25,46 @@ def test_a_client_is_an_address_or_a_network(one: str, other: str, same: bool) -
     assert (client_of(one) == client_of(other)) is same
 
 
+def is_ended(theirs: socket.socket) -> bool:
+    """Whether the other end of a pair was shut down."""
+    theirs.setblocking(False)
+    try:
+        return theirs.recv(1) == b""
+    except BlockingIOError:
+        return False
+
+
 @pytest.fixture
-def sockets() -> Iterator[list[socket.socket]]:
-    made = [socket.socket() for _ in range(2 * MAX_HALF_OPEN)]
+def pairs() -> Iterator[list[tuple[socket.socket, socket.socket]]]:
+    made = [socket.socketpair() for _ in range(MAX_HALF_OPEN + 2)]
     yield made
     for one in made:
-        one.close()
-
-
-def test_one_client_waits_so_often_until_it_is_let_in_or_leaves(
-    sockets: list[socket.socket],
-) -> None:
-    waiting = HalfOpen(2)
-    assert waiting.admits(sockets[0], ("192.0.2.1", 1))
-    assert waiting.admits(sockets[1], ("192.0.2.1", 2))
-    assert not waiting.admits(sockets[2], ("192.0.2.1", 3))
-    assert waiting.admits(sockets[3], ("192.0.2.2", 3))
-    waiting.let_in(("192.0.2.1", 1))
-    assert waiting.admits(sockets[2], ("192.0.2.1", 3))
-    sockets[1].close()
-    assert waiting.admits(sockets[4], ("192.0.2.1", 4))
-    assert not waiting.admits(sockets[5], ("192.0.2.1", 5))
-
-
-def test_with_many_clients_the_oldest_goes() -> None:
-    waiting = HalfOpen(2)
-    pairs = [socket.socketpair() for _ in range(MAX_HALF_OPEN + 1)]
-    for number, (ours, _) in enumerate(pairs):
-        assert waiting.admits(ours, (f"192.0.2.{number}", 1))
-    assert pairs[0][1].recv(1) == b""
-    pairs[1][1].setblocking(False)
-    with pytest.raises(BlockingIOError):
-        pairs[1][1].recv(1)
-    waiting.end()
-    assert all(theirs.recv(1) == b"" for _, theirs in pairs)
-    for one in pairs:
         for end in one:
             end.close()
+
+
+def test_of_one_client_the_oldest_goes_and_the_newest_is_served(
+    pairs: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    waiting = HalfOpen(2)
+    for number in range(3):
+        waiting.begin(pairs[number][0], ("192.0.2.1", number))
+    waiting.begin(pairs[3][0], ("192.0.2.2", 3))
+    assert [is_ended(theirs) for _, theirs in pairs[:4]] == [True, False, False, False]
+    waiting.let_in(("192.0.2.1", 1))
+    pairs[2][0].close()
+    for number in (4, 5):
+        waiting.begin(pairs[number][0], ("192.0.2.1", number))
+    assert [is_ended(theirs) for _, theirs in (pairs[1], *pairs[3:6])] == [False] * 4
+
+
+def test_with_many_clients_the_oldest_goes(
+    pairs: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    waiting = HalfOpen(2)
+    for number, (ours, _) in enumerate(pairs[: MAX_HALF_OPEN + 1]):
+        waiting.begin(ours, (f"192.0.2.{number}", 1))
+    assert is_ended(pairs[0][1])
+    assert not is_ended(pairs[1][1])
+    waiting.end()
+    assert all(is_ended(theirs) for _, theirs in pairs[: MAX_HALF_OPEN + 1])

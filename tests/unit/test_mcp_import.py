@@ -50,6 +50,7 @@ def mode(path: Path) -> int:
                 "goose": ".config/goose/config.yaml",
                 "opencode": ".config/opencode/opencode.json",
                 "codex": ".codex/config.toml",
+                "ollama": ".ollama/mcp-servers.json",
             },
         ),
         (

@@ -29,7 +29,7 @@ def found(*patterns: str) -> list[str]:
 
 def test_globs_look_at_names_first_and_at_descriptions_too() -> None:
     assert found("*file*") == ["fs__read_file", "fs__list"]
-    assert found("fs__*") == ["fs__read_file", "fs__list"]
+    assert found("fs__*") == ["fs__list", "fs__read_file"]  # ranked: the shorter name
     assert found("READ_*") == ["fs__read_file"]
 
 
@@ -53,3 +53,9 @@ def test_the_same_question_has_the_same_answer(pattern: str) -> None:
     once = discover(pattern, TOOLS)
     assert once == discover([pattern], TOOLS)
     assert len(set(map(id, once))) == len(once)
+
+
+def test_the_words_of_a_glob_rank_the_names_that_it_matches() -> None:
+    many = [tool(f"disk__profile{n}", "Does it.") for n in range(50)]
+    reader = tool("disk__read_file", "Reads a file.")
+    assert discover("*file*", [*many, reader])[0] is reader

@@ -201,6 +201,82 @@ async def test_a_place_that_nobody_named_is_asked_for_without_a_request(native: 
     assert heard_now.text == "For that I need to know the name of the city: what shall I take?"
 
 
+def _tool(name: str, description: str, **parameters: Any) -> Any:
+    about = {"type": "object", "properties": parameters, "required": list(parameters)}
+    function = {"name": name, "description": description, "parameters": about}
+    return {"type": "function", "function": function}
+
+
+_ROOM: Final[Any] = {"type": "string"}
+HEATING: Final = _tool(
+    "set_temperature",
+    "Set the heating of a room to a temperature.",
+    room=_ROOM,
+    degrees={"type": "number", "description": "degrees Celsius"},
+)
+LAMP: Final = _tool(
+    "set_light", "Switch a lamp.", percent={"type": "integer"}, state={"enum": ["on", "off"]}
+)
+HOME: Final = PromptTools((HEATING, LAMP, WEATHER))
+
+
+def at_home(said: str) -> Question:
+    return Question((SYSTEM, UserItem(said)), HOME, stream=False)
+
+
+def allowed(request: BackendRequest) -> set[str]:
+    return {name for name in HOME.names if f'"{name}"' in json.dumps(request.schema)}
+
+
+@pytest.mark.parametrize("room", ["Gdansk", "living room"])
+async def test_a_question_is_not_asked_for_a_figure_but_the_model_without_that_tool(
+    room: str,
+) -> None:
+    server = Server(
+        written("set_temperature", room=room, degrees=21), written("get_weather", city="Gdansk")
+    )
+    reply, _ = await heard(server, at_home("What's the temperature in Gdansk?"), native=False)
+    assert [(made.name, made.arguments) for made in reply.calls] == [
+        ("get_weather", {"city": "Gdansk"})
+    ]
+    assert reply.text == ""
+    first, second = server.requests
+    assert allowed(first) == set(HOME.names)
+    assert allowed(second) == set(HOME.names) - {"set_temperature"}
+    assert first.items == second.items
+
+
+async def test_a_model_that_goes_on_to_want_a_figure_is_asked_for_speech() -> None:
+    server = Server(
+        written("set_temperature", room="Gdansk", degrees=21),
+        written("set_light", percent=40, state="on"),
+        json.dumps({"say": "I don't know."}),
+    )
+    asked = at_home("Hi, what's the light and the temperature in Gdansk?")
+    reply, connection = await heard(server, asked, native=False)
+    assert (reply.calls, reply.text) == ([], "I don't know.")
+    assert allowed(server.requests[-1]) == set()
+    assert dict(connection.retry_policy.stats.signals) == {"unwanted": 2}
+
+
+@pytest.mark.parametrize(
+    ("said", "call_", "asked"),
+    [
+        ("set the heating please", ("set_temperature", {"room": "attic", "degrees": 9}), "degrees"),
+        ("make the attic warm please", ("set_temperature", {"room": "attic", "degrees": 9}), "deg"),
+        ("switch the lamp on please", ("set_light", {"percent": 9, "state": "on"}), "percent"),
+    ],
+)
+async def test_what_a_call_that_was_meant_lacks_is_asked_for(
+    said: str, call_: tuple[str, dict[str, Any]], asked: str
+) -> None:
+    server = Server(written(call_[0], **call_[1]))
+    reply, _ = await heard(server, at_home(said), native=False)
+    assert reply.calls == []
+    assert reply.text.startswith("For that I need to know the ")
+    assert asked in reply.text
+
+
 async def test_a_model_that_calls_well_asks_for_the_place_itself() -> None:
     server = Server([call("get_weather", city="London")], "For which city?")
     reply, _ = await heard(server, question("is it going to rain"), native=True)

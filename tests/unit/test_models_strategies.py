@@ -28,7 +28,6 @@ from caal_node.models.strategies.prompt import EXAMPLE_TOKENS, protocol_prompt
 from caal_node.models.strategies.reply_schema import line_schema, reply_schema
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import STYLES, OneObjectStyle
-from caal_node.models.strategies.tool_shortlist import shortlist
 from caal_node.models.strategies.turn_limits import turn_is_over
 from caal_node.reply_parser import (
     BrokenCall,
@@ -307,43 +306,33 @@ def _names(schema: Any) -> list[str]:
     return [call["properties"]["name"]["const"] for call in calls]
 
 
-def test_the_grammar_reaches_the_tools_that_fit_and_the_prompt_shows_all() -> None:
-    tools = (*TOOLS, *(tool(f"other_{n}", f"Something else entirely {n}") for n in range(20)))
-    asked = Question((SYSTEM, UserItem("play a song")), PromptTools(tools, EXAMPLES))
-    request = JsonReplyStrategy().request(asked)
-    assert "play_music" in _names(request.schema)
-    assert len(_names(request.schema)) <= 5
-    head = request.items[0]
-    assert isinstance(head, SystemItem)
-    assert all(t["function"]["name"] in head.text for t in tools)
+UNSEEN: Final = (
+    "what was the plumber's phone number again, I wrote it down",
+    "put on some relaxing jazz in the kitchen",
+    "that's way too loud, turn it down a bit",
+    "how late is it in Tokyo",
+    "set a timer for five minutes and play some jazz",
+    "yes",
+)
 
 
-def _reached(*items: Item) -> list[set[str]]:
-    return [{t["function"]["name"] for t in tools} for tools in shortlist(question(*items))]
-
-
-def test_words_that_name_no_tool_leave_all_in_reach() -> None:
-    assert _reached(UserItem("yes")) == [{"set_timer", "play_music", "set_light"}]
-
-
-def test_a_tool_that_was_called_stays_in_reach() -> None:
-    called = (CallItem("1", "set_light", "{}"), ResultItem("1", "set_light", "ok"))
-    (reached,) = _reached(UserItem("play a song"), *called)
-    assert reached >= {"set_light", "play_music"}
-
-
-def test_two_wishes_ask_for_a_call_each_of_what_fits_it() -> None:
-    asked = question(UserItem("set a timer for five minutes and play some jazz"))
-    schema: Any = JsonReplyStrategy().request(asked).schema
-    calls = schema["anyOf"][0]["properties"]["calls"]
-    assert (calls["minItems"], calls["maxItems"]) == (2, 2)
-    timer, music = (
-        [call["properties"]["name"]["const"] for call in wish["anyOf"]]
-        for wish in calls["prefixItems"]
+@pytest.mark.parametrize("said", UNSEEN)
+@pytest.mark.parametrize("after", [(), tuple(_round(1))], ids=["first", "after a result"])
+def test_the_grammar_allows_every_tool_of_the_prompt(said: str, after: tuple[Item, ...]) -> None:
+    others = (
+        tool("add_note", "Write down a note.", text={"type": "string"}),
+        tool("find_note", "Search in what was noted.", query={"type": "string"}),
+        tool("set_volume", "Volume of the speaker.", percent={"type": "integer"}),
+        tool("get_weather", "How it is outside in a city.", city={"type": "string"}),
+        tool("world_clock", "Hours and minutes at a place.", place={"type": "string"}),
     )
-    assert "set_timer" in timer
-    assert music == ["play_music"]
-    assert len(_reached(UserItem("play some jazz and soul"))) == 1
+    tools = PromptTools((*TOOLS, *others), EXAMPLES)
+    request = JsonReplyStrategy().request(Question((SYSTEM, UserItem(said), *after), tools))
+    assert _names(request.schema) == list(tools.names)
+    schema: Any = request.schema
+    two = said.startswith("set a timer") and not after
+    assert schema["anyOf"][0]["properties"]["calls"]["minItems"] == 1 + two
+    assert schema["anyOf"][1]["properties"].keys() == {"say"}
 
 
 def test_speech_goes_out_as_it_is_generated() -> None:
@@ -422,3 +411,28 @@ def test_a_grammar_is_asked_for_as_many_arguments_as_it_can_hold() -> None:
     written = json.dumps(reply_schema([{"type": "function", "function": function}]))
     assert "parameter_1" not in written
     assert '"wide"' in written
+
+
+FREE: Any = {
+    "type": "function",
+    "function": {
+        "name": "feed_hens",
+        "description": "Feeds the hens.",
+        "parameters": {"type": "object", "properties": {}, "additionalProperties": True},
+    },
+}
+
+
+def test_a_tool_that_takes_anything_shows_it_as_text_and_in_the_grammar() -> None:
+    assert catalogue([FREE]).endswith("{any arguments}")
+    schema = json.dumps(reply_schema([FREE]))
+    assert '"arguments": {"type": "object"}' in schema
+
+
+@pytest.mark.parametrize(
+    "given", [{"city": "Oslo"}, {"name": "Anna", "input": "x"}, {"input": {"a": 1}}]
+)
+def test_what_a_tool_that_takes_anything_is_given_stays_unchanged(given: dict[str, Any]) -> None:
+    reply = json.dumps({"name": "feed_hens", "arguments": given})
+    (call,) = parse_reply(f"<tool_call>{reply}</tool_call>", [FREE]).calls
+    assert call.arguments == given

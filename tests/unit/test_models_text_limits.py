@@ -11,11 +11,17 @@ from livekit.agents import function_tool
 
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
-from caal_node.core.items import UserItem
+from caal_node.context.prompt_tools import PromptTools
+from caal_node.core.items import SystemItem, UserItem
+from caal_node.models.backends.base import TextChunk
 from caal_node.models.model_settings import text_limits
+from caal_node.models.question import Question
 from caal_node.models.reply_limits import TextLimits
+from caal_node.models.strategies.json_reply import JsonReplyStrategy
 from caal_node.models.strategies.reply_schema import reply_schema
+from caal_node.models.strategies.text_protocol import TextProtocolStrategy
 from caal_node.models.strategies.turn_limits import TurnClock
+from caal_node.reply_parser import ToolCallEnd
 from caal_node.testing import AgentConversation, ScriptedModel, TurnRecord, plain_settings
 
 SAY = json.dumps({"say": "Done."})
@@ -97,3 +103,31 @@ def test_a_turn_lasts_from_the_first_request_with_its_words() -> None:
     now = 15.0
     assert clock.lasts([first]) == 5
     assert clock.lasts([first, second]) == 0
+
+
+@pytest.mark.parametrize(("small", "made"), [(False, True), (True, False)])
+@pytest.mark.parametrize("strategy", [TextProtocolStrategy("jsonl"), JsonReplyStrategy()])
+def test_a_large_model_that_is_asked_by_text_is_believed_as_one_that_calls_natively(
+    strategy: Any, small: bool, made: bool
+) -> None:
+    lights: Any = {
+        "type": "function",
+        "function": {
+            "name": "all_lights_off",
+            "description": "Switch off all of the lights in the house.",
+            "parameters": {"type": "object", "properties": {}},
+        },
+    }
+    question = Question(
+        (SystemItem("Be brief."), UserItem("good night")),
+        PromptTools((lights,)),
+        small_model=small,
+    )
+    reply = {
+        "json": '{"calls": [{"name": "all_lights_off", "arguments": {}}]}',
+        "jsonl": '{"type": "tool_call", "name": "all_lights_off", "arguments": {}}',
+    }
+    reader = strategy.reader(question)
+    text = reply["json" if isinstance(strategy, JsonReplyStrategy) else "jsonl"]
+    events = [*reader.feed(TextChunk(text)), *reader.finish()]
+    assert any(isinstance(event, ToolCallEnd) for event in events) is made

@@ -38,6 +38,12 @@ def test_pieces_join_by_index() -> None:
     ) == (NativeCall("x", "f", '{"a": 1}'), NativeCall("y", "g", "{}"))
 
 
+def test_what_was_cut_before_its_arguments_began_has_none() -> None:
+    joiner = CallJoiner()
+    joiner.add(CallDelta.model_validate(piece(name, "", index=n)) for n, name in enumerate("fg"))
+    assert joiner.calls(cut=True) == (NativeCall("", "f", "{}"), NativeCall("", "g", ""))
+
+
 def test_one_index_for_every_call_is_seen_by_the_ids() -> None:
     assert join(piece("f", "{}", index=0, id="x"), piece("f", "{}", index=0, id="y")) == (
         NativeCall("x", "f", "{}"),

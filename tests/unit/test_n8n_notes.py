@@ -292,7 +292,8 @@ def test_a_list_and_a_table_say_the_same_in_either_language(
 
 
 @given(
-    st.text(st.characters(exclude_categories=("C", "Z")), max_size=40),
+    st.text(st.characters(exclude_categories=("C", "Z")), max_size=40)
+    | st.sampled_from(["=>", "->", "a -> b", "→ =>", "->{", "=> []x"]),
     st.dictionaries(NAMES, st.none() | st.booleans() | st.integers() | st.text(max_size=40)),
 )
 def test_an_example_that_is_written_out_is_read_back(said: str, arguments: dict[str, Any]) -> None:

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from caal_node.core.caller import Caller
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import EFFECTS, ToolSpec
-from caal_node.policy.audit import open_to_anybody, unused_globs
+from caal_node.policy.audit import open_to_anybody, taken_names, unused_globs
 from caal_node.policy.globs import AnyOf, covers
 from caal_node.policy.places import Places
 from caal_node.policy.policy import MODES, Policy
 from caal_node.policy.reader import read_policy
 from caal_node.policy.rule import ACTIONS, Rule
+from caal_node.tools.table import ToolTable
 
 TEXTS = st.text("ab_*?[]!-", max_size=6)
 GLOBS = st.lists(st.text("ab*?", min_size=1, max_size=4) | TEXTS.filter(bool), max_size=2)
@@ -107,7 +108,7 @@ def test_a_later_rule_changes_nothing_that_an_earlier_one_decides(
 def fits(rule: Rule, exposed: str, tool: ToolSpec, effect: str, caller: Caller) -> bool:
     """The same question, answered as slowly and plainly as can be."""
     asked = (
-        (rule.tools, [exposed]),
+        (rule.tools, [exposed] if rule.then == "allow" else tool.known_as(exposed)),
         (rule.server, [tool.source]),
         (rule.annotation, tool.annotations),
         (rule.rooms, [caller.room]),
@@ -141,6 +142,7 @@ def test_the_first_rule_that_fits_decides(
 def test_what_a_covering_rule_misses_no_covered_one_fits(
     wide: Rule, narrow: Rule, exposed: str, tool: ToolSpec, caller: Caller
 ) -> None:
+    tool = replace(tool, wanted=exposed)  # as its name is while no other tool takes it
     if wide.covers(narrow) and fits(narrow, exposed, tool, tool.effect, caller):
         assert fits(wide, exposed, tool, tool.effect, caller)
 
@@ -270,6 +272,37 @@ def test_globs_that_fit_no_tool_are_named_with_their_line() -> None:
         "caal.toml, line 7: no tool is named unlok_*; mend the name, or remove it",
         "caal.toml, line 7: no server is named hme; mend the name, or remove it",
     ]
+
+
+def test_a_tool_whose_name_another_one_takes_stays_forbidden_and_keeps_its_effect() -> None:
+    workflow = ToolSpec("n8n", "n8n", "x", "home__unlock_door", "", {})
+    of_server = ToolSpec("mcp", "home", "a", "home__a", "", {}, own_name="unlock_door")
+    for door in (spec("home__unlock_door"), of_server):
+        exposed = [entry.exposed for entry in ToolTable([workflow, door])][1]
+        assert exposed != "home__unlock_door"
+        for action in ("deny", "confirm", "dry_run"):
+            rule = Rule(action, tools=["home__unlock_door"])
+            assert Policy([rule], "open").judge(exposed, door, Caller()).action == action
+            assert Policy([rule], "open").denied_to_all(exposed, door, "room", "") is (
+                action == "deny"
+            )
+        allowed = Policy([Rule("allow", tools=["home__unlock_door"])], "read-only")
+        assert allowed.judge(exposed, door, Caller()).action == "deny"
+        known = Policy(effects={"home__unlock_door": "destructive"})
+        assert known.judge(exposed, door, Caller()).action == "confirm"
+
+
+def test_a_name_in_the_rules_that_two_tools_want_is_reported() -> None:
+    table = ToolTable([ToolSpec("n8n", "n8n", "x", "unlock_door", "", {}), spec()])
+    tools = [(entry.exposed, entry.spec) for entry in table]
+    policy = Policy([Rule("allow", tools=["unlock_door"], line="caal.toml, line 7")])
+    (told,) = taken_names(policy, tools)
+    assert told == (
+        "caal.toml, line 7: unlock_door is a tool of n8n now, and the one of home is called "
+        f"{tools[1][0]}; write a rule for each, with its server"
+    )
+    assert not list(taken_names(policy, tools[:1]))
+    assert not list(taken_names(Policy([Rule("deny", tools=["unlock_*"])]), tools))
 
 
 def test_what_anybody_may_change_is_what_no_rule_speaks_of() -> None:

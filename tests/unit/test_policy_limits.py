@@ -114,7 +114,7 @@ def test_a_rule_in_code_needs_a_number() -> None:
     ],
 )
 def test_a_rule_covers_what_all_of_its_conditions_fit(rule: LimitRule, fits: bool) -> None:
-    assert (rule.fits_tool("send_mail", "write") and rule.fits_caller(GUEST)) is fits
+    assert (rule.fits_tool(["send_mail"], "write") and rule.fits_caller(GUEST)) is fits
 
 
 def test_what_each_names_is_counted_apart_and_so_are_calls_of_the_api() -> None:

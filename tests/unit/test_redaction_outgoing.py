@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -10,11 +11,15 @@ from contextlib import redirect_stderr
 from typing import Any
 
 import pytest
+from livekit.agents import AgentSession, llm
 
+from caal_node.agent import CaalAgent
 from caal_node.core.events import Decision, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
 from caal_node.redaction.log_filter import logs_redacted
 from caal_node.redaction.outgoing import MAX_CHARS, OutgoingRedaction
 from caal_node.redaction.settings import RedactionSettings
+from caal_node.testing import ScriptedModel, plain_settings
+from caal_node.tools.source import ToolListing, ToolSource
 
 SECRET = "correct-horse"  # noqa: S105 - it opens nothing
 KEY = "AKIA" + "IOSFODNN7EXAMPLE"
@@ -166,3 +171,54 @@ def test_a_record_that_cannot_be_redacted_says_nothing(
     assert (
         written.getvalue().strip() == "livekit.agents.some_plugin a record was left out (TypeError)"
     )
+
+
+class LateSource(ToolSource):
+    """A source whose end takes long, and which logs a key at the end of it."""
+
+    async def discover(self) -> ToolListing:
+        return ToolListing(())
+
+    async def call(self, *_: Any) -> None:
+        raise AssertionError
+
+    async def aclose(self) -> None:
+        await log_late("a source")
+
+
+class LateToolset(llm.Toolset):
+    """A toolset that LiveKit closes, which does the same."""
+
+    @property
+    def tools(self) -> list[Any]:
+        return []
+
+    async def aclose(self) -> None:
+        await log_late(self.id)
+
+
+async def log_late(who: str) -> None:
+    for _ in range(500):  # rounds of the loop, in which all else is over
+        await asyncio.sleep(0)
+    logging.getLogger("a.library").warning("%s leaves %s", who, SECRET)
+
+
+async def test_logs_are_redacted_until_everything_of_a_session_is_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = plain_settings(CAAL_API_KEY=SECRET)
+    agent = CaalAgent(
+        settings=settings,
+        tiers={"n8n": LateSource()},
+        tools=[LateToolset(id="the agent's")],
+        warm=False,
+    )
+    late = LateToolset(id="the session's")
+    session = AgentSession[None](llm=ScriptedModel(), tools=[late], vad=None)
+    await session.start(agent)
+    await session.aclose()
+    said = [each.getMessage() for each in caplog.records if each.name == "a.library"]
+    left = [f"{who} leaves ***" for who in ("a source", "the agent's", "the session's")]
+    assert sorted(said) == left
+    await log_late("nobody")
+    assert caplog.records[-1].getMessage() == f"nobody leaves {SECRET}", "and no longer"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from caal_node.reply_parser import BrokenCall, parse_reply
-from caal_node.reply_parser.arguments import typed
+from caal_node.reply_parser.arguments import allowed_types, typed
 
 TOOLS = [
     {
@@ -199,3 +200,65 @@ def test_a_value_without_a_name_overwrites_none_that_was_named() -> None:
     reply = parse_reply("<tool_call>set_light(room='Kitchen', level=1,000)</tool_call>", TOOLS)
     assert reply.calls == []
     assert [type(problem) for problem in reply.problems] == [BrokenCall]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("my key:hello,other key:7", {"my key": "hello", "other key": "7"}),
+        ("room:Kitchen, at time 10:30,level:5", {"room": "Kitchen, at time 10:30", "level": 5}),
+    ],
+)
+def test_a_gemma_key_of_several_words_begins_right_behind_its_comma(
+    written: str, read: Any
+) -> None:
+    given = arguments(f"<|tool_call>call:set_light{{{written}}}<tool_call|>")
+    assert {key: str(value) for key, value in given.items()} == {
+        key: str(value) for key, value in read.items()
+    }
+
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "array", "items": _TEXT}
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "fitted"),
+    [
+        (_TEXT, 5, "5"),
+        (_TEXT, 2.5, "2.5"),
+        (_TEXT, True, True),
+        (_TEXT, [5], [5]),
+        ({"type": ["string", "null"]}, 5, "5"),
+        ({"anyOf": [_TEXT, {"type": "null"}]}, 5, "5"),
+        ({"type": ["string", "integer"]}, 5, 5),
+        ({"anyOf": [_TEXT, {"type": "number"}]}, 5, 5),
+        ({}, 5, 5),
+        (_TEXTS, "milk", ["milk"]),
+        (_TEXTS, '["milk", "tea"]', ["milk", "tea"]),
+        (_TEXTS, "[milk, ", "[milk, "),
+        (_TEXTS, [5, "a"], ["5", "a"]),
+        ({"anyOf": [_TEXTS, {"type": "null"}]}, "milk", ["milk"]),
+        ({"anyOf": [_TEXTS, _TEXT]}, "milk", "milk"),
+        ({"type": "array", "items": {"type": "integer"}}, "milk", "milk"),
+        ({"type": "object", "properties": {"a": _TEXT, "b": _TEXTS}}, {"a": 5, "b": "x", "c": 1},
+         {"a": "5", "b": ["x"], "c": 1}),
+        ({"$ref": "#/$defs/house"}, {"number": 5}, {"number": "5"}),
+    ],
+)  # fmt: skip
+def test_values_of_another_type_are_converted_where_the_schema_leaves_no_choice(
+    schema: dict[str, Any], given: Any, fitted: Any
+) -> None:
+    house = {"type": "object", "properties": {"number": _TEXT}}
+    parameters = {"type": "object", "properties": {"v": schema}, "$defs": {"house": house}}
+    tool = {"type": "function", "function": {"name": "put", "parameters": parameters}}
+    call = json.dumps({"name": "put", "arguments": {"v": given}})
+    (made,) = parse_reply(f"<tool_call>{call}</tool_call>", [tool]).calls
+    assert made.arguments == {"v": fitted}
+    assert type(made.arguments["v"]) is type(fitted)
+
+
+def test_a_reference_that_names_itself_in_many_choices_is_followed_once() -> None:
+    again = {"$ref": "#/$defs/one"}
+    root: Any = {"$defs": {"one": {"anyOf": [*[again] * 40, {"type": "string"}]}}}
+    assert allowed_types(again, root) == {"string"}

@@ -7,7 +7,14 @@ from types import FrameType
 
 import pytest
 
-from caal_node.reply_parser import ReplyParser, parse_context
+from caal_node.models.strategies.base import without_thinking
+from caal_node.reply_parser import (
+    Event,
+    ReplyParser,
+    SpokenReplyParser,
+    parse_context,
+    summarise,
+)
 from caal_node.reply_parser.cursor import Cursor
 from tests.bench.reply_parser import TOOLS, texts
 
@@ -21,20 +28,23 @@ SHAPES = sorted(texts(SIZE))
 
 
 def function_calls(text: str, chunk: int) -> int:
-    """How many functions, Python's own among them, the reading of `text` calls."""
+    """How many functions, Python's own among them, the reading of `text` calls, and that of the
+    events that come of it."""
     count = 0
 
     def counted(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 
-    parser = ReplyParser(TOOLS)
+    parser = SpokenReplyParser(TOOLS)
+    events: list[Event] = []
     before = sys.getprofile()
     sys.setprofile(counted)
     try:
         for at in range(0, len(text), chunk):
-            parser.feed(text[at : at + chunk])
-        parser.finish()
+            events += parser.feed(text[at : at + chunk])
+        summarise([*events, *parser.finish()])
+        without_thinking(events)
     finally:
         sys.setprofile(before)
     return count

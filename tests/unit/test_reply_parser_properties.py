@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,3 +128,30 @@ def test_finishing_twice_gives_nothing_more() -> None:
     parser.feed("Hello")
     parser.finish()
     assert parser.finish() == []
+
+
+_MARKERS: Final = sorted(
+    {*MARKERS.all, *THINKING_BLOCKS, *THINKING_CLOSERS, "<|im_end|>", "<｜x｜>"}
+)
+_SPEECH: Final = st.sampled_from(
+    ("", " ", "\n", "It is two < three. ", "Good night.", "set_timer ")
+)
+
+
+@pytest.mark.parametrize("marker", _MARKERS)
+def test_a_marker_alone_doubled_or_broken_off_is_not_spoken(marker: str) -> None:
+    texts = [marker, marker * 2, f"Yes {marker} no.", f"Yes{marker}{marker[:-1]}", f"{marker}Yes"]
+    texts += [f"Yes {marker[:end]}{marker}" for end in range(1, len(marker))]
+    for text in texts:
+        for size in (1, len(text)):
+            pieces = [text[at : at + size] for at in range(0, len(text), size)]
+            spoken = summarise(events_of(pieces, in_thinking=False)).text
+            assert MARKERS.strip.search(spoken) is None, text
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.tuples(_SPEECH, st.sampled_from(_MARKERS), st.integers(0, 3)), max_size=6))
+def test_markers_in_the_wrong_order_are_not_spoken(parts: list[tuple[str, str, int]]) -> None:
+    text = "".join(speech + marker[cut if cut < 3 else 0 :] for speech, marker, cut in parts)
+    spoken = summarise(events_of([text], in_thinking=False)).text
+    assert MARKERS.strip.search(spoken) is None

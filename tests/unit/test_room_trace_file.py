@@ -78,11 +78,12 @@ async def test_a_trace_has_no_content(tmp_path: Path) -> None:
     assert len({line["session"] for line in lines}) == 1
     tool = {"call_id": "c1", "tool": "unlock", "tier": "mcp", "source": "home"}
     ended = {"call_id": "c1", "tool": "unlock", "tier": "mcp", "outcome": "ok", "duration_ms": 120}
+    reasons = {"reason_chars": 0, "result_chars": 0}
     decided = {"by": "policy", "verdict": "allowed", "line_chars": 18, "took_ms": 0.5}
     assert list(map(without_session, lines)) == [
         {"type": "user", "text_chars": 15},
         {"type": "tool_call_started", **tool, "arguments_chars": 18, "confidence": None},
-        {"type": "tool_call_ended", **ended, "decisions": [decided]},
+        {"type": "tool_call_ended", **ended, "decisions": [decided], **reasons},
         {"type": "speech", "text_chars": 11},
         {"type": "turn_ended", "rounds": 1, "requests": 2, "duration_ms": 900},
         {"type": "tool_result", "call_id": "c1", "tool": "unlock", "is_error": False,

@@ -523,6 +523,15 @@ def program(folder: Path, name: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("folder", ["caal-node", "node", "npx", "bash"])
+def test_a_program_that_is_missing_is_not_judged_by_the_folder_one_is_in(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / folder)
+    assert verdicts("no-such-program-anywhere --serve") == set()
+
+
 def test_links_are_followed_by_name_at_each_step(tmp_path: Path) -> None:
     bash = program(tmp_path, "bash")
     link(tmp_path, "first", bash)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import errno
+import inspect
 import json
 import os
 import re
 import shutil
+import sqlite3
 import stat
 import struct
 import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,9 +26,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caal_node.config.settings import load_settings
+from caal_node.core import private_database
 from caal_node.core.errors import ConfigError as SettingsError
+from caal_node.core.errors import ToolBroke
+from caal_node.core.events import CuePlayed
+from caal_node.core.private_database import open_database
+from caal_node.evaluation.store import EvaluationStore
+from caal_node.redaction.outgoing import OutgoingRedaction
+from caal_node.redaction.settings import RedactionSettings
+from caal_node.room.trace_file import TraceFile
+from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
+from caal_node.toolsets.local_files.passages import Passage
+from caal_node.toolsets.memory.fact_files import FactFiles
+from caal_node.toolsets.timers.entry import Entry
+from caal_node.toolsets.timers.store import TimerStore
 from mcp_bridge import ConfigError, NewTools, Pins, ServerConfig, load_servers
 from mcp_bridge.core.addresses import is_loopback
+from mcp_bridge.core.files import replace_file
 from mcp_bridge.core.tools import ToolDefinition
 from mcp_bridge.security import ownership, pin_file
 from mcp_bridge.security.addresses import plain_text, same_origin
@@ -637,3 +657,118 @@ def test_a_folder_that_cannot_be_written_costs_the_memory_alone(tmp_path: Path) 
     pins.read([CONFIG])
     assert pins.vet(CONFIG, [READ]).held, "nobody can say what was accepted there"
     pins.write()
+
+
+# What is kept between sessions
+
+
+@POSIX
+@pytest.mark.parametrize("umask", [0o022, 0])
+def test_every_store_is_for_its_user_alone(tmp_path: Path, umask: int) -> None:
+    """Each as the first one, so that it makes the folder too."""
+
+    async def timers(folder: Path) -> None:
+        store = TimerStore(folder)
+        await store.add(Entry("reminder", "see the doctor", 1.0))
+        with pytest.raises(ToolBroke):  # while its journal is there
+            await store._run(changed_and_looked_at)  # pyright: ignore[reportPrivateUsage]
+        await store.aclose()
+
+    store_folder = tmp_path / "timers" / "state"
+
+    def changed_and_looked_at(db: sqlite3.Connection) -> None:
+        db.execute("DELETE FROM entries")
+        journal = store_folder / "timers.sqlite3-journal"
+        assert stat.S_IMODE(journal.stat().st_mode) == 0o600
+        raise OSError("the change is taken back")
+
+    async def trace(folder: Path) -> None:
+        file = TraceFile(
+            folder / "trace.jsonl", redaction=OutgoingRedaction(RedactionSettings(), str)
+        )
+        file(CuePlayed("tool"))
+        await file.aclose()
+
+    document = IndexedDocument("/a", "a", "a", 1, 1)
+    stores: dict[str, Callable[[Path], Any]] = {
+        "timers": timers,
+        "documents": lambda folder: PassageIndex(folder / "i.db").put(document, [Passage("", "a")]),
+        "validations": lambda folder: EvaluationStore(folder / "validations.db").check(),
+        "pins": lambda folder: pinned(folder / "pins", READ).vet(CONFIG, [READ]),
+        "trace": trace,
+        "memory": lambda folder: FactFiles(folder).change(
+            "anna", lambda page: (page.added("I like tea", date(2026, 1, 2)), None)
+        ),
+        "typed": lambda folder: replace_file(folder / "typed", b"x"),
+    }
+    before = os.umask(umask)
+    try:
+        for name, write in stores.items():
+            made = write(tmp_path / name / "state")
+            if inspect.isawaitable(made):
+                asyncio.run(made)
+    finally:
+        os.umask(before)
+    modes = {
+        str(each.relative_to(tmp_path)): stat.S_IMODE(each.stat().st_mode)
+        for each in tmp_path.rglob("*")
+    }
+    assert modes
+    wrong = {
+        name: oct(mode)
+        for name, mode in modes.items()
+        if mode != (0o700 if (tmp_path / name).is_dir() else 0o600)
+    }
+    assert not wrong
+    assert {name.split("/")[0] for name in modes} == set(stores)
+
+
+def test_a_database_that_an_earlier_version_made_for_all_is_closed_to_them(tmp_path: Path) -> None:
+    open_database(tmp_path / "a.db").close()
+    (tmp_path / "a.db").chmod(0o644)
+    open_database(tmp_path / "a.db").close()
+    assert stat.S_IMODE((tmp_path / "a.db").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_database_that_has_lost_all_its_bytes_is_damaged(tmp_path: Path, create: bool) -> None:
+    path = tmp_path / "state" / "a.db"
+    open_database(path).close()
+    open_database(path).close()  # one that nothing was written into is a new one, and none lost
+    path.write_bytes(b"")
+    with pytest.raises(sqlite3.DatabaseError, match="it is empty"):
+        open_database(path, create=create)
+    assert [each.name for each in path.parent.iterdir()] == ["a.db"]
+    assert path.read_bytes() == b""
+
+
+def test_a_database_is_never_seen_empty_by_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, sizes = tmp_path / "a.db", list[int]()
+    move = private_database.move_to_nothing
+
+    def watched(scratch: Path, place: Path) -> bool:
+        sizes.append(scratch.stat().st_size)
+        assert not path.exists()
+        with closing(open_other(path)) as other:  # it is made by another process just now
+            other.execute("CREATE TABLE mine (at INTEGER)")
+        return move(scratch, place)
+
+    def open_other(place: Path) -> sqlite3.Connection:
+        monkeypatch.setattr(private_database, "move_to_nothing", move)
+        return open_database(place)
+
+    monkeypatch.setattr(private_database, "move_to_nothing", watched)
+    with closing(open_database(path)) as database:
+        assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
+    assert min(sizes) > 0
+
+
+def test_nothing_else_opens_a_database() -> None:
+    root = Path(__file__).parents[2]
+    files = (
+        path for name in ("caal_node", "mcp_bridge", "n8n") for path in (root / name).rglob("*.py")
+    )
+    opening = [path.name for path in files if "sqlite3.connect" in path.read_text(encoding="utf-8")]
+    assert opening == ["private_database.py"]

@@ -6,9 +6,12 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.attack.runner import all_attacks
 
-PAGE = Path(__file__).parents[2] / "docs" / "security.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "security.md"
 
 
 @cache
@@ -30,3 +33,12 @@ def test_each_promise_names_attacks_that_there_are() -> None:
 def test_each_attack_holds_a_promise() -> None:
     named = {name for names in promised().values() for name in names}
     assert not [one.name for one in all_attacks() if not {one.name, one.area} & named]
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [("README.md", r"attacks by .*, of (\d+), that"), ("docs/figures.md", r"(\d+) attacks of")],
+)
+def test_the_pages_say_how_many_attacks_there_are(page: str, said: str) -> None:
+    found = re.findall(said, (ROOT / page).read_text(encoding="utf-8"))
+    assert found == [str(len(all_attacks()))]

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from caal_node.cli.init import write_examples
+from caal_node.config.env_file import read_env_file
 from caal_node.config.file import unknown_variables, variable
-from caal_node.config.settings import FIELDS, OLDER_NAMES, Settings, load_settings
+from caal_node.config.settings import FIELDS, OLDER_NAMES, Settings, hidden_lines, load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.core.tool_spec import Example
 
@@ -68,13 +70,30 @@ def test_every_setting_has_its_own_variable() -> None:
 
 
 def test_the_example_environment_names_every_setting_and_only_defaults(tmp_path: Path) -> None:
-    pairs = dict(re.findall(r"^(\w+)=(.*)$", ENV_EXAMPLE.read_text(encoding="utf-8"), re.M))
+    text = ENV_EXAMPLE.read_text(encoding="utf-8")
+    pairs = dict(re.findall(r"^(?:# )?([A-Z]\w+)=(.*)$", text, re.M))
     assert set(pairs) == {variable(name) for name in FIELDS if name not in OLDER_NAMES} - {
         "CAAL_EXAMPLES",
         "CAAL_TOOLS",
         "CAAL_TOOLSETS",
     }
     assert load_settings(pairs, tmp_path / "none.toml") == Settings()
+
+
+def test_the_file_that_init_writes_sets_nothing(tmp_path: Path) -> None:
+    write_examples(tmp_path)
+    env: dict[str, str] = {}
+    assert read_env_file(env, tmp_path / ".env") == ()
+    assert env == {}
+
+
+def test_variables_that_override_a_line_of_the_file_are_found(tmp_path: Path) -> None:
+    path = write(tmp_path, "num_ctx = 16384\nmcp_tokens = 7\nthink = true\n")
+    env = {"CAAL_NUM_CTX": "8192", "CAAL_TOOL_TOKENS": "9", "CAAL_THINK": ""}
+    assert sorted(hidden_lines(env, path)) == [
+        ("CAAL_NUM_CTX", f"{path}, line 1, num_ctx"),
+        ("CAAL_TOOL_TOKENS", f"{path}, line 2, mcp_tokens"),
+    ]
 
 
 def test_an_older_name_is_read_and_the_present_one_wins_over_it(tmp_path: Path) -> None:

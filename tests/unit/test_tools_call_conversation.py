@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.tools.call_conversation import field_value, is_cancellation, yes_or_no
+from caal_node.tools.call_conversation import field_value, is_cancellation
 from mcp_bridge import Field
 from mcp_bridge.core.elicitation import Kind
 
@@ -26,14 +26,18 @@ def field(kind: Kind) -> Field:
         ("Sure", True),
         ("No.", False),
         ("Don’t!", False),
-        ("Yes and no", None),
+        ("Yes... no.", False),
         ("Perhaps.", None),
         ("", None),
         ("I know", None),
+        ("It's on your right.", None),
+        ("please", None),
+        ("Yes, we are watching the match.", None),
+        ("Yes, hot.", True),
     ],
 )
 def test_yes_and_no_are_told_apart_and_doubt_is_neither(said: str, means: bool | None) -> None:
-    assert yes_or_no(said) is means
+    assert field_value(field("boolean"), said, "Should it be hot?") is means
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,14 @@ from caal_node.core.events import (
     to_json,
 )
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.policy.policy import Policy
+from caal_node.policy.rule import Rule
 from caal_node.room.cue_player import SilentCueSink
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools import confirmation_question
+from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
 from caal_node.tools.confirm_button import PRESS_CHARS, ConfirmButton, pressed_of
+from caal_node.tools.middleware.policy_check import PolicyCheck
 from caal_node.tools.pipeline import Gates
 from caal_node.tools.source import Arguments, ToolListing
 
@@ -187,6 +191,41 @@ async def test_a_yes_holds_for_one_call_alone() -> None:
         assert (await talk.say("once more")).text.startswith("Shall I")
         await talk.say("no")
     assert agent.opened == [{"door": "front"}]
+
+
+@pytest.mark.parametrize("tool", TIERS)
+@pytest.mark.parametrize("then", ["deny", "dry_run"])
+async def test_what_is_forbidden_while_a_person_is_asked_does_not_run(tool: str, then: Any) -> None:
+    agent = House()
+    model = ScriptedModel([unlock(tool)], "It is forbidden now.")
+    async with AgentConversation(agent, model) as talk:
+        await talk.say("unlock it")
+        (check,) = agent.policies.checks
+        check.policy = Policy([Rule(then, tools=[tool], line="caal.toml, line 3")])
+        turn = await talk.say("Yes.")
+        (ended,) = talk.events_of(ToolCallEnded)
+    assert agent.opened == []
+    assert turn.text == "It is forbidden now."
+    assert ended.outcome == "refused"
+    assert [each.verdict for each in ended.decisions][-2:] == ["confirmed", "refused"]
+    assert ended.decisions[-1].line == "caal.toml, line 3"
+
+
+async def test_a_call_for_which_a_yes_was_not_asked_does_not_run_once_a_rule_wants_one() -> None:
+    class AfterReload(CallMiddleware):
+        name = "reload"
+
+        async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:
+            check.policy = Policy([Rule("confirm", line="caal.toml, line 3")])
+            return await proceed()
+
+    check = PolicyCheck(Policy([Rule("allow")]), asks=True)
+    agent = House(Gates(middleware=[check, AfterReload()]))
+    async with AgentConversation(agent, ScriptedModel([unlock()], "Not now.")) as talk:
+        await talk.say("unlock it")
+        (ended,) = talk.events_of(ToolCallEnded)
+    assert agent.opened == []
+    assert ended.outcome == "refused"
 
 
 async def test_a_call_that_was_denied_is_not_asked_for_again_in_the_same_turn() -> None:

@@ -172,7 +172,7 @@ async def test_a_call_that_failed_twice_is_not_made_a_third_time_and_ends_the_tu
 
 async def test_arguments_that_never_fit_end_the_turn_as_well() -> None:
     agent = House(CallLimits())
-    wrong = [ScriptedCall("light", {"room": 5})]
+    wrong = [ScriptedCall("light", {"room": True})]
     model = ScriptedModel(wrong, wrong, wrong, "It is on.")
     async with AgentConversation(agent, model) as talk:
         turn = await talk.say("light it")
@@ -266,7 +266,7 @@ async def test_a_preview_names_the_limits_of_a_call_and_counts_nothing() -> None
     limits = CallLimits(rules, clock=clock.time)
     spec = remote("n8n", "stir")
     request = ToolCallRequest(ToolEntry("stir", spec, {}), "c1", {}, Caller("terminal"))
-    mail = replace(request, entry=ToolEntry("mail", replace(spec, name="mail"), {}))
+    mail = replace(request, entry=ToolEntry("mail", replace(spec, name="mail", wanted="mail"), {}))
     for _ in range(2):  # the first has counted nothing
         lines = "line 4, per_turn = 3; line 7, per_hour = 1"
         assert limits.preview(request) == Preview("allowed", lines)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from livekit.agents import llm
 
 from caal_node.config.settings import load_settings
-from caal_node.context.told_tools import WORDS_MAX, ToldTools, found_by
+from caal_node.context.told_tools import WORDS_MAX, ToldTools, also_named_by, found_by
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.items import (
     AssistantItem,
@@ -219,7 +219,8 @@ async def test_what_a_search_found_is_callable_while_its_result_is_there() -> No
     ).map(json.dumps)
 )
 def test_no_result_breaks_the_reading_of_what_was_found(output: str) -> None:
-    assert all(isinstance(name, str) for name in found_by(output))
+    names = (*found_by(output), *also_named_by(output))
+    assert all(isinstance(name, str) for name in names)
 
 
 # -- reloads ------------------------------------------------------------------------------------
@@ -354,6 +355,17 @@ async def test_natively_calls_of_told_tools_stand_there_as_they_were_carried() -
         CallItem("d", SEARCH, '{"patterns":["a"]}', "s/fnc_0"),
         ResultItem("d", SEARCH, "{}"),
     )
+
+
+@pytest.mark.parametrize("native", [True, False])
+async def test_what_a_search_only_names_is_callable_too(native: bool) -> None:
+    talk = Talk(supply_of(), native=native)
+    answer = {"callable_now": {"tool_1": "Does it."}, "also_match": ["tool_4", "gone", 7]}
+    call = CallItem("c", SEARCH, "{}", "r/fnc_0")
+    result = ResultItem("c", SEARCH, json.dumps(answer))
+    question = await talk.ask(UserItem("hm", "u"), call, result)
+    assert question.tools.names == (SEARCH, "tool_1", "tool_4")
+    assert question.front.names == (SEARCH,)
 
 
 async def test_by_text_all_of_a_search_result_is_shown() -> None:

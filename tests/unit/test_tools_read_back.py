@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.read_back import (
+    COUNTED_MORE,
     MAX_VALUES,
     NAME_CHARS,
     VALUE_CHARS,
@@ -56,6 +57,49 @@ def test_name_and_values_become_one_plain_sentence(
     tool: ToolSpec, arguments: dict[str, Any], sentence: str
 ) -> None:
     assert read_back(tool, arguments) == sentence
+
+
+class Mood(Enum):
+    CALM = "calm"
+
+
+RING: Any = {
+    "properties": {
+        "label": {"type": "string"},
+        "loud": {"type": "boolean", "default": False},
+        "times": {"type": "integer", "default": 1},
+        "mood": {"default": "calm"},
+        "until": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+        "door": {"default": "front"},
+    },
+    "required": ["label", "door"],
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"label": "kitchen", "loud": False, "times": 1, "until": None}, "label kitchen"),
+        ({"label": "kitchen", "times": 1.0, "mood": Mood.CALM}, "label kitchen"),
+        ({"label": "kitchen", "loud": True, "times": 2}, "label kitchen, loud yes, times 2"),
+        ({"times": True, "loud": 0}, "times yes, loud 0"),
+        ({"door": "front"}, "door front"),
+        ({"unknown": None}, "unknown nothing"),
+    ],
+)
+def test_a_default_that_nobody_gave_is_not_said_but_stands_in_the_hash(
+    arguments: dict[str, Any], said: str
+) -> None:
+    bell = ToolSpec("agent", "House", "ring", "ring", "", RING)
+    assert read_back(bell, arguments) == f"Shall I ring: {said}?"
+    assert said in would_have(bell, arguments)
+    shorter = dict(list(arguments.items())[1:])
+    assert arguments_hash("ring", arguments) != arguments_hash("ring", shorter)
+
+
+def test_of_defaults_alone_there_is_nothing_to_say() -> None:
+    bell = ToolSpec("agent", "House", "ring", "ring", "", RING)
+    assert read_back(bell, {"loud": False, "times": 1}) == "Shall I ring?"
 
 
 @pytest.mark.parametrize(
@@ -114,8 +158,22 @@ def test_the_hash_is_the_same_for_the_same_call_alone(
         assert arguments_hash("tool", first) != arguments_hash("tool", second)
 
 
-def test_large_arguments_are_read_back_between_two_audio_frames() -> None:
-    large = {"rows": [{"a": "x" * 50, "b": n} for n in range(5_000)], "text": "y" * 500_000}
-    began = time.thread_time()
-    read_back(spec(), large)
-    assert time.thread_time() - began < 0.02
+def test_of_a_hundred_thousand_values_no_more_are_visited_than_are_counted() -> None:
+    visited = 0
+
+    class Row(dict[str, Any]):
+        def items(self) -> Any:
+            nonlocal visited
+            visited += 1
+            return super().items()
+
+    rows = [Row(a="x" * 50, b=n) for n in range(50_000)]
+    said = read_back(spec(), {"rows": rows, "text": "y" * 500_000})
+    assert "and more than 1000 more: rows a, rows b" in said
+    assert visited == (MAX_VALUES + COUNTED_MORE) // 2 + 1
+
+
+@pytest.mark.parametrize(("values", "told"), [(1_000, "and 1000 more"), (1_001, "and more than")])
+def test_what_is_left_out_is_counted_to_a_thousand(values: int, told: str) -> None:
+    said = read_back(spec(), {"rows": list(range(MAX_VALUES + values))})
+    assert told in said

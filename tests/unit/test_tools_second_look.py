@@ -209,6 +209,25 @@ async def test_the_arguments_are_quoted_data_in_the_question(tmp_path: Path) -> 
     assert look.tools == ()
 
 
+async def test_a_default_that_nobody_gave_is_not_looked_at_or_asked_about(tmp_path: Path) -> None:
+    class Bells(House):
+        @function_tool
+        async def ring(self, label: str, loud: bool = False, times: int = 1) -> str:
+            """Ring a bell."""
+            self.ran.append(f"ring {label}")
+            return "done"
+
+    agent = Bells(looking(tmp_path))
+    call = ScriptedCall("ring", {"label": "kitchen", "times": 1})
+    model = ScriptedModel([call], NO, "It rings.")
+    async with AgentConversation(agent, model) as talk:
+        asked = await talk.say("ring the bell in the kitchen")
+    assert asked.text == "Shall I ring: label kitchen?"
+    look = model.requests[1].items[-1]
+    assert isinstance(look, UserItem)
+    assert json.loads(look.text)["arguments"] == {"label": "kitchen"}
+
+
 async def test_the_event_of_a_call_has_its_confidence() -> None:
     agent = House()
     model = ScriptedModel(

@@ -20,7 +20,7 @@ from caal_node.tools.confirmation_question import (
     ConfirmationReply,
 )
 from caal_node.tools.spoken_question import LOST_S, TAKEN_S
-from mcp_bridge import Field, Question
+from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
 from tests.virtual_loop import run
 
 QUESTION = "Shall I unlock door: front?"
@@ -302,10 +302,15 @@ class ServerAsks(QuestionTask):
         self.heard_by = Session()
         question = Question("live", "ask", "Which room?", fields)
         super().__init__(question, Agent(instructions=""))
+        self.given: Answer | None = None
 
     @property
     def session(self) -> Any:
         return self.heard_by
+
+    def complete(self, result: Any) -> None:
+        super().complete(result)
+        self.given = result
 
 
 @pytest.mark.parametrize(("names", "again"), [(["room"], "Which room?"), (["a", "b"], "Say a?")])
@@ -324,3 +329,40 @@ def test_a_servers_question_whose_answer_reached_nobody_is_asked_again(
         return [speech.words for speech in task.heard_by.said]
 
     assert run(play())[-1] == f"Sorry, I did not get that. {again}"
+
+
+@pytest.mark.parametrize(
+    ("answers", "given"),
+    [
+        (["Yes, please."], Accepted({})),
+        (["No."], Declined()),
+        (["No, the bedroom."], Declined()),
+        (["It's on your right.", "Yes, we are watching the match."], Dismissed()),
+        (["Is it yes?", "Yes."], Accepted({})),
+    ],
+)
+def test_a_servers_question_without_fields_takes_a_yes_to_it_alone(
+    answers: list[str], given: Answer
+) -> None:
+    async def play() -> Answer | None:
+        task = ServerAsks()
+        await task.on_enter()
+        for words in answers:
+            task.take(words, over_question=False)
+        await task.on_exit()
+        return task.given
+
+    assert run(play()) == given
+
+
+def test_a_yes_over_a_servers_question_is_asked_for_again() -> None:
+    async def play() -> tuple[str, Answer | None]:
+        task = ServerAsks()
+        await task.on_enter()
+        task.take("Yes.", over_question=True)
+        said = task.heard_by.said[-1].words
+        task.take("Yes.", over_question=False)
+        await task.on_exit()
+        return said, task.given
+
+    assert run(play()) == ("Sorry, I did not get that. Which room?", Accepted({}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 
 import pytest
 from hypothesis import given
@@ -33,6 +34,9 @@ KNOWN = {
         ("Of course, thank you.", "yes"),
         ("Yes, unlock the front door.", "yes"),
         ("YES", "yes"),
+        ("Please do.", "yes"),
+        ("That's right.", "yes"),
+        ("Yes it is.", "yes"),
         ("Ja, bitte.", "yes"),
         ("Ja, mach das.", "yes"),
         ("No.", "no"),
@@ -52,6 +56,12 @@ KNOWN = {
         ("Unlock the front door.", "unclear"),
         ("The bedroom", "unclear"),
         ("yesterday", "unclear"),
+        ("is it yes", "unclear"),
+        ("Can you do it", "unclear"),
+        ("Ist das klar", "unclear"),
+        ("right", "unclear"),
+        ("It's on your right.", "unclear"),
+        ("yeah right", "unclear"),
         ("please", "unclear"),
         ("but", "unclear"),
         ("", "unclear"),
@@ -69,7 +79,8 @@ def test_words_of_another_language_do_not_fill_up_a_yes() -> None:
 @given(st.text(max_size=60), st.sampled_from(["yes", "ja", "ok", "go ahead"]), st.text(max_size=60))
 def test_no_text_that_holds_other_words_is_a_yes(before: str, yes: str, behind: str) -> None:
     said = f"{before} {yes} {behind}"
-    words = re.findall(r"[^\W_]+(?:'[^\W_]+)?", said.casefold())
+    plain = unicodedata.normalize("NFKC", said).casefold()  # "ª" is an "a".
+    words = re.findall(r"[^\W_]+(?:'[^\W_]+)?", plain)
     if any(word not in KNOWN for word in words):
         assert read_answer(said, QUESTION) != "yes"
 

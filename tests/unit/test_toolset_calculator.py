@@ -316,3 +316,16 @@ async def test_today_is_the_home_s_day() -> None:
     services = ToolsetServices(timezone=ZoneInfo("Europe/Berlin"), now=lambda: late)
     result = await Calculator(None, services).find_date(when="today")
     assert result.value["date"] == "2026-11-24"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["5 as a percent of " * 60_000 + "5", "what percent of " * 60_000, " " * 1_000_000 + "1"],
+)
+def test_a_text_without_end_is_refused_before_it_is_looked_at(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(CannotReckon, match="longer than 300 characters"):
+        reckon(text)
+    with pytest.raises(CannotReckon, match="longer than 300 characters"):
+        convert(text, "metres")
+    assert time.process_time() - began < SLOW_S

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,14 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
-from caal_node.core.errors import InvalidArguments, ToolFailure
+from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure
 from caal_node.toolsets.base import BASE, ToolsetServices
 from caal_node.toolsets.calendar import Calendar
+from caal_node.toolsets.calendar.answers import events_about, events_of, free_or_not
 from caal_node.toolsets.calendar.calendar_event import CalendarEvent
 from caal_node.toolsets.calendar.free_time import GAP, gaps_in
+from caal_node.toolsets.calendar.ics_process import BYTES_MAX
+from caal_node.toolsets.calendar.ics_text import TooManyEvents
+from caal_node.toolsets.calendar.known_calendars import FoundEvents
 from caal_node.toolsets.calendar.options import CalendarOptions
 from caal_node.toolsets.calendar.repetition import repetition_in
 from caal_node.toolsets.calendar.spoken_moments import said_day, said_span, said_time, said_times
+from caal_node.toolsets.when import When
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 11, 23, 9, 30, tzinfo=OSLO)
@@ -221,6 +226,38 @@ async def test_nobody_is_called_free_by_half_of_the_calendars(folder: Path) -> N
         await calendar.check_calendar("friday", calendar="work")
 
 
+async def test_a_calendar_with_too_much_says_what_helps_and_nobody_is_free(folder: Path) -> None:
+    with (folder / "old.ics").open("wb") as file:
+        file.truncate(BYTES_MAX + 1)
+    calendar = calendar_of(f"{folder}/Family.ics", f"Work={folder}/old.ics")
+    result = await calendar.check_free_time("thursday")
+    advice = (
+        "The calendar Work has more events than I can read. "
+        "Please move old events into a calendar that is not read."
+    )
+    assert result.words == f"I see nothing on Thursday. {advice}"
+    assert result.value["free"] is False
+    assert result.value["not_read"] == [advice]
+    with pytest.raises(TooManyEvents) as caught:
+        await calendar.check_calendar("friday", calendar="work")
+    assert caught.value.words == advice
+
+
+def test_the_model_is_shown_so_many_events_and_how_many_more_there_are() -> None:
+    start = datetime(2026, 11, 26, 9, tzinfo=UTC)
+    event = CalendarEvent("Meeting", start, start + timedelta(hours=1))
+    found = FoundEvents((event,) * 10_000)
+    span = When(start, start + timedelta(days=1), "hours")
+    for result in (
+        events_of(found, span, start.date()),
+        events_about("meeting", found, span, start.date()),
+        free_or_not(found, span.start, span.end, start.date()),
+    ):
+        assert len(result.value["events"]) == 100
+        assert result.value["more_events"] == 9_900
+        assert len(result.words) < 1_000
+
+
 # New events.
 
 
@@ -313,6 +350,15 @@ async def test_a_file_that_is_no_calendar_is_left_alone(folder: Path) -> None:
 
 
 # Options.
+
+
+async def test_a_file_that_is_not_utf_8_is_read_and_left_alone(folder: Path) -> None:
+    data = FAMILY.replace("Dentist", "Zahnärztin").encode("latin-1")
+    (folder / "Family.ics").write_bytes(data)
+    calendar = calendar_of(f"{folder}/Family.ics")
+    with pytest.raises(ToolBroke, match=r"Family\.ics is not UTF-8; save it as UTF-8"):
+        await calendar.add_event("Visit", "tomorrow at 6 pm")
+    assert (folder / "Family.ics").read_bytes() == data
 
 
 async def test_who_names_no_calendar_has_one_in_a_file(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx2
 import pytest
+from pydantic import SecretStr
 
 from caal_node.core.errors import (
     NetworkRefused,
@@ -19,8 +20,11 @@ from caal_node.core.errors import (
 from caal_node.toolsets.calendar import http_requests
 from caal_node.toolsets.calendar.dav_account import find_calendars
 from caal_node.toolsets.calendar.dav_xml import entries_in
-from caal_node.toolsets.calendar.http_requests import CalendarRequests, same_domain
+from caal_node.toolsets.calendar.http_requests import CalendarRequests, LongAnswer, same_domain
+from caal_node.toolsets.calendar.ics_text import TooManyEvents
 from caal_node.toolsets.calendar.ics_writer import NewEvent
+from caal_node.toolsets.calendar.known_calendars import KnownCalendars
+from caal_node.toolsets.calendar.options import CalendarOptions
 from caal_node.toolsets.calendar.sources import FRESH_S, DavCalendar, IcsAddress
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -137,8 +141,21 @@ async def test_an_answer_past_its_cap_is_not_read(monkeypatch: pytest.MonkeyPatc
             yield b"x" * 100
 
     requests = requests_of(lambda request: httpx2.Response(200, content=pieces()))
-    with pytest.raises(ToolUnavailable):
+    with pytest.raises(LongAnswer):
         await requests.ask("GET", "https://a.example/")
+    await requests.aclose()
+    calendars = KnownCalendars(CalendarOptions(addresses=SecretStr("Fair=https://a.example/a.ics")))
+    monkeypatch.setattr(calendars, "_others", [IcsAddress("Fair", "https://a.example/", requests)])
+    with pytest.raises(TooManyEvents) as caught:
+        await calendars.events("", NOW, NOW + DAY, UTC)
+    assert str(caught.value.words).startswith("The calendar Fair has more events than I can read.")
+
+
+async def test_a_list_of_calendars_past_its_cap_is_not_parsed() -> None:
+    body = multistatus(*("<d:href>/a/</d:href>" for _ in range(60_000))).content
+    requests = requests_of(lambda request: httpx2.Response(207, content=body))
+    with pytest.raises(ToolBroke, match="write the address of one calendar"):
+        await find_calendars("https://a.example/", requests)
 
 
 async def test_a_network_that_is_not_allowed_is_told_as_that() -> None:

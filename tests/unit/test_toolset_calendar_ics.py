@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,11 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caal_node.core.errors import ToolBroke
-from caal_node.toolsets.calendar import ics_reader, ics_text
+from caal_node.models import child_process
+from caal_node.toolsets.calendar import ics_process, ics_reader, ics_text
 from caal_node.toolsets.calendar.calendar_event import CalendarEvent
+from caal_node.toolsets.calendar.ics_process import read_events
 from caal_node.toolsets.calendar.ics_reader import events_in
-from caal_node.toolsets.calendar.ics_text import blocks_in
+from caal_node.toolsets.calendar.ics_text import TooManyEvents, blocks_in
 from caal_node.toolsets.calendar.ics_writer import NewEvent, calendar_of, with_event
+from caal_node.toolsets.calendar.sources import ADDED_TO_BYTES_MAX, IcsFile
 
 OSLO = ZoneInfo("Europe/Oslo")
 NEW_YORK = ZoneInfo("America/New_York")
@@ -282,6 +286,130 @@ def test_the_pieces_that_are_searched_at_once_change_nothing(
     for size in range(30, 400, 7):  # a line that begins an event is shorter
         monkeypatch.setattr(ics_text, "PIECE_CHARS", size)
         assert blocks_in(text, *days) == whole
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            (
+                *("UID:1", "SUMMARY:x", " folded", "\tand on", "STATUS:TENTATIVE", "TRANSP:OPAQUE"),
+                *(
+                    "DTSTART:20260601T120000Z",
+                    "DTEND:20260601T130000Z",
+                    "LOCATION;X=1:here",
+                    "SUMMARY",
+                ),
+                *(
+                    "RRULE:FREQ=DAILY;COUNT=3",
+                    "EXDATE:20260602T120000Z",
+                    "SEQUENCE:2",
+                    " :y",
+                    "summary:z",
+                ),
+            )
+        ),
+        max_size=8,
+    ),
+    st.sampled_from(("CATEGORIES:a", "ATTENDEE;CN=x:y", "x-foo:1", "COLOR:red")),
+)
+def test_only_what_is_used_of_an_event_is_parsed(lines: list[str], unused: str) -> None:
+    days = datetime(2026, 1, 1).date(), datetime(2027, 1, 1).date()
+    used = ["SUMMARY:first", *lines]
+    more = [unused, " on", *used, unused, "\tand on", " on"]
+    assert blocks_in(wrapped("\n".join(more)), *days) == blocks_in(wrapped("\n".join(used)), *days)
+
+
+def test_300_000_categories_of_an_event_are_not_parsed_and_it_is_there() -> None:
+    lines = ["UID:1", "SUMMARY:Fair", "DTSTART:20260601T120000Z"]
+    text = wrapped("\n".join([*lines, *(f"CATEGORIES:{each}" for each in range(300_000))]))
+    (block,) = blocks_in(text, datetime(2026, 1, 1).date(), datetime(2027, 1, 1).date()).events
+    assert len(block) < 200
+    assert [event.title for event in read(text)] == ["Fair"]
+
+
+def test_a_calendar_of_more_events_than_are_looked_at_says_what_helps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ics_text, "EVENTS_MAX", 3)
+    events = [f"UID:{at}\nSUMMARY:x\nDTSTART:20200601T1{at}0000Z" for at in range(4)]
+    assert read(wrapped(*events[:3])) == []
+    with pytest.raises(TooManyEvents) as caught:
+        read(wrapped(*events))
+    assert caught.value.words == (
+        "The calendar Home has more events than I can read. "
+        "Please move old events into a calendar that is not read."
+    )
+
+
+def test_no_more_events_are_parsed_than_a_span_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ics_reader, "OCCURRENCES_MAX", 3)
+    monkeypatch.setattr(ics_reader, "_parsed", lambda *_: pytest.fail("it was parsed"))
+    with pytest.raises(TooManyEvents, match="ask about a shorter time"):
+        read(wrapped(*(f"UID:{at}\nDTSTART:20260601T1{at}0000Z" for at in range(6))))
+
+
+# Long ones, in a child process.
+
+
+@pytest.fixture
+def only_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ics_process, "AT_ONCE_BYTES", 0)
+
+
+@pytest.mark.usefixtures("only_children")
+@pytest.mark.parametrize("zone", [OSLO, timezone(timedelta(hours=-5))])
+async def test_a_child_reads_what_a_thread_reads(zone: tzinfo) -> None:
+    text = wrapped(
+        "UID:1\nSUMMARY:Käse, \\n und mehr\nDTSTART:20261025T003000Z\nDTEND:20261025T013000Z",
+        "UID:2\nSUMMARY:Yoga\nDTSTART:20261020T170000Z\nRRULE:FREQ=WEEKLY\nLOCATION:Hall",
+        "UID:3\nSUMMARY:Off\nDTSTART;VALUE=DATE:20261024\nTRANSP:OPAQUE",
+    )
+    span = moment("2026-10-20"), moment("2026-11-20")
+    here = events_in([text], *span, zone, "Home")
+    data = text.encode()
+    assert len(here) == 7
+    assert await read_events("ics", data, len(data), *span, zone, "Home") == here
+
+
+@pytest.mark.usefixtures("only_children")
+async def test_a_child_says_why_it_cannot_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    span = moment("2026-01-01"), moment("2027-01-01"), OSLO, "Home"
+    with pytest.raises(ToolBroke, match="Home gave something that is no calendar"):
+        await read_events("ics", b"<html>", 6, *span)
+    with pytest.raises(ToolBroke, match="Home cannot be read: the answer is no XML"):
+        await read_events("dav", b"<html>", 6, *span)
+    data = wrapped(*(f"UID:{at}\nDTSTART:20260601T120000Z" for at in range(10_001))).encode()
+    with pytest.raises(TooManyEvents) as caught:
+        await read_events("ics", data, len(data), *span)
+    assert str(caught.value.words).endswith("Please ask about a shorter time.")
+    monkeypatch.setattr(ics_process, "READ_S", 0.01)
+    with pytest.raises(TooManyEvents, match="move old events"):
+        await read_events("ics", data, len(data), *span)
+    monkeypatch.setattr(child_process, "_MAIN", Path("/nowhere.py"))
+    monkeypatch.setattr(ics_process, "READ_S", 5.0)
+    with pytest.raises(ToolBroke, match="is damaged, or too large"):
+        await read_events("ics", data, len(data), *span)
+
+
+async def test_a_long_calendar_is_not_read_into_this_process(tmp_path: Path) -> None:
+    """What is too long is not even opened by a child."""
+    path = tmp_path / "a.ics"
+    with path.open("wb") as file:
+        file.truncate(ics_process.BYTES_MAX + 1)
+    with pytest.raises(TooManyEvents, match="more than 20 MB"):
+        await IcsFile("Home", path).events(moment("2026-01-01"), moment("2027-01-01"), OSLO)
+
+
+async def test_a_file_too_long_to_be_added_to_is_left_alone_and_says_what_helps(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.ics"
+    text = b"BEGIN:VCALENDAR\n" + b"X-A:" + b"a" * ADDED_TO_BYTES_MAX + b"\nEND:VCALENDAR\n"
+    path.write_bytes(text)
+    at = moment("2026-06-01T12:00")
+    with pytest.raises(TooManyEvents, match="more than 8 MB: move old events"):
+        await IcsFile("Home", path).add(NewEvent("Visit", at, at + timedelta(hours=1), at))
+    assert path.read_bytes() == text
 
 
 frames = st.sampled_from(

@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,10 @@ from caal_node.toolsets.documents import toolset as toolset_module
 from caal_node.toolsets.documents.new_note import title_of, write_note
 from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
 from caal_node.toolsets.documents.passage_search import PassageSearch
-from caal_node.toolsets.documents.passages import PASSAGE_CHARS, Passage, passages_of
 from caal_node.toolsets.documents.question_words import question_words
 from caal_node.toolsets.local_files.allowed_folders import AllowedPath
 from caal_node.toolsets.local_files.file_text import DocumentText, Section
+from caal_node.toolsets.local_files.passages import PASSAGE_CHARS, Passage, passages_of
 from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.embedding.base import Vectors, unit
 from tests.small_pdf import small_pdf
@@ -134,7 +135,7 @@ async def test_a_question_without_words_is_refused(home: Path, question: str) ->
 
 @pytest.mark.parametrize(
     "question",
-    ['" OR 1=1', "NEAR(a b)", "title:boiler", "*", "a" * 100_000, "\0", "(((", "what is it"],
+    ['" OR 1=1', "NEAR(a b)", "title:boiler", "*", "a" * 4_000, "\0", "(((", "what is it"],
 )
 async def test_no_question_breaks_the_search(home: Path, question: str) -> None:
     await ask(documents(home), question)
@@ -238,7 +239,7 @@ async def test_a_file_that_has_not_changed_is_not_read_again(
     async def unread(file: object) -> None:
         raise AssertionError("it was read")
 
-    monkeypatch.setattr("caal_node.toolsets.documents.index_upkeep.read_document", unread)
+    monkeypatch.setattr("caal_node.toolsets.documents.index_upkeep.read_passages", unread)
     assert await sources(documents(home), "F28") == ["Boiler manual, Fault codes"]
 
 
@@ -254,6 +255,34 @@ async def test_an_index_that_is_damaged_is_made_anew(home: Path, damage: bytes) 
     await ask(toolset, "F28")
     toolset._index.path.write_bytes(damage)
     assert await sources(toolset, "F28") == ["Boiler manual, Fault codes"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE words_data SET block = x'00000001ffffffffffffffff'",  # seen by a search alone
+        "UPDATE document SET title = CAST(x'd0d0' AS TEXT)",
+        "UPDATE words_content SET c2 = CAST(x'd0d0' AS TEXT)",
+        "PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = CAST(x'd0' AS TEXT)",
+        "DROP TABLE words",
+    ],
+)
+@pytest.mark.parametrize("in_session", [False, True])
+async def test_what_is_asked_of_a_damaged_index_is_answered_from_the_documents(
+    home: Path, damage: str, in_session: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    toolset = documents(home)
+    if in_session:
+        await toolset.setup()
+    try:
+        assert await sources(toolset, "F28") == ["Boiler manual, Fault codes"]
+        with closing(sqlite3.connect(toolset._index.path)) as connection:
+            connection.executescript(damage)
+        for _ in range(2):
+            assert await sources(toolset, "F28") == ["Boiler manual, Fault codes"]
+    finally:
+        await toolset.aclose()
+    assert caplog.text.count("is damaged or old") == 1
 
 
 async def test_an_index_of_another_version_is_made_anew(home: Path) -> None:
@@ -318,7 +347,7 @@ async def test_a_question_during_the_first_reading_is_told_to_wait(
     async def forever(file: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("caal_node.toolsets.documents.index_upkeep.read_document", forever)
+    monkeypatch.setattr("caal_node.toolsets.documents.index_upkeep.read_passages", forever)
     monkeypatch.setattr(toolset_module, "FIRST_LOOK_S", 0.05)
     toolset = documents(home)
     await toolset.setup()
@@ -429,12 +458,12 @@ def test_vectors_are_kept_by_their_embedder(tmp_path: Path) -> None:
 async def test_a_check_of_large_folders_ends_and_keeps_what_it_has_read(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = upkeep_module.read_document
+    whole = upkeep_module.read_passages
 
     async def slow(file: AllowedPath) -> DocumentText:
         return await whole(file) if file.name == "boiler.md" else await asyncio.Event().wait()
 
-    monkeypatch.setattr(upkeep_module, "read_document", slow)
+    monkeypatch.setattr(upkeep_module, "read_passages", slow)
     monkeypatch.setattr(toolset_module, "CHECK_S", 0.5)
     assert (await documents(home).check()) == (
         "1 documents, 2 passages so far; the rest is read when an agent runs"

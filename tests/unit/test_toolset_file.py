@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from caal_node.cli.toolset_file import refuse_unwritable, replace_text, with_toolset
+from caal_node.cli.toolset_file import (
+    refuse_unwritable,
+    replace_text,
+    with_toolset,
+    without_toolset,
+)
 from caal_node.core.errors import ConfigError
 
 
@@ -32,6 +37,26 @@ def test_the_table_is_there_and_everything_else_stays(text: str) -> None:
         "shelf": {"file": "Bücher 📚.txt"},
     }
     assert before == after
+    assert [line.partition("#")[2] for line in text.split("\n") if "#" in line] == [
+        line.partition("#")[2] for line in changed.split("\n") if "#" in line
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# mine\n[toolsets.shelf]\nfile = 3\n\n[toolsets.b] # other\nx = 1\n",
+        "toolsets = { shelf = { enabled = false } }\n# end\n",
+        'model = "x" # why\n[toolsets]\nshelf = { file = 3 }\nb = { x = 1 } # other\n',
+        "toolsets.shelf.file = 3\ntoolsets.b.x = 1 # other\n",
+        "[toolsets.shelf]\nfile = 3\n# of b\n[toolsets.b]\nx = 1\n",
+    ],
+)
+def test_a_table_that_is_removed_takes_nothing_else_with_it(text: str) -> None:
+    changed = without_toolset(text, "shelf")
+    before, after = tomllib.loads(text), tomllib.loads(changed)
+    assert before["toolsets"].pop("shelf")
+    assert {"toolsets": {}, **after} == before
     assert [line.partition("#")[2] for line in text.split("\n") if "#" in line] == [
         line.partition("#")[2] for line in changed.split("\n") if "#" in line
     ]

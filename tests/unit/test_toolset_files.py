@@ -11,7 +11,8 @@ import pytest
 
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolRefused
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.files import PART_CHARS, Files, FilesOptions, spoken_size
+from caal_node.toolsets.files import Files, FilesOptions, spoken_size
+from caal_node.toolsets.local_files.document_process import PART_CHARS
 from tests.small_pdf import small_pdf
 
 DAY = datetime(2026, 11, 20, 12, tzinfo=UTC)

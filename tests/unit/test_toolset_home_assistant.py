@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
@@ -22,9 +24,15 @@ from caal_node.core.errors import (
     ToolOutside,
     ToolUnavailable,
 )
-from caal_node.toolsets.home_assistant import HomeAssistant, HomeAssistantOptions
+from caal_node.toolsets import long_json
+from caal_node.toolsets.home_assistant import (
+    HomeAssistant,
+    HomeAssistantOptions,
+    websocket_link,
+)
 from caal_node.toolsets.home_assistant.actions import Order, effect_of, is_done, is_guarded
 from caal_node.toolsets.home_assistant.devices import (
+    DEVICES_MAX,
     Area,
     Device,
     Home,
@@ -33,11 +41,16 @@ from caal_node.toolsets.home_assistant.devices import (
     read_devices,
     read_states,
 )
-from caal_node.toolsets.home_assistant.link import HomeLink, lost
-from caal_node.toolsets.home_assistant.mcp_link import home_of_context, intent_of
+from caal_node.toolsets.home_assistant.link import HomeLink, lost, too_talkative
+from caal_node.toolsets.home_assistant.mcp_link import ROW_CHARS_MAX, home_of_context, intent_of
 from caal_node.toolsets.home_assistant.naming import Ambiguous, NotFound, find
 from caal_node.toolsets.home_assistant.spoken_states import records, sentence, which_sentence
 from caal_node.toolsets.home_assistant.values import Unfit, is_settable, order_for
+from caal_node.toolsets.home_assistant.websocket_link import (
+    MESSAGES_MAX,
+    _WebsocketLink,  # pyright: ignore[reportPrivateUsage]
+)
+from caal_node.toolsets.long_json import let_go, read_object
 from tests.home_assistant_stand_in import recorded
 
 
@@ -343,6 +356,55 @@ def test_assist_s_own_words_are_read_as_the_same_home() -> None:
     assert records([names["Ceiling Lights"]])["devices"][0]["brightness_percent"] == 71
 
 
+def rows_of(number: int) -> str:
+    rows = (
+        f"- names: Lamp {each}\n  domain: light\n  state: 'on'\n  areas: Hall\n"
+        for each in range(number)
+    )
+    return json.dumps({"result": f"Live Context:\n{''.join(rows)}"})
+
+
+def test_of_50_000_rows_no_more_are_built_than_devices_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built = list[int]()
+    load = yaml.load
+
+    def counted(text: str, **how: Any) -> object:
+        built.append(len(text))
+        return load(text, **how)
+
+    monkeypatch.setattr(yaml, "load", counted)
+    assert len(home_of_context(rows_of(50_000)).devices) == DEVICES_MAX
+    assert len(built) == DEVICES_MAX
+    assert max(built) < 100
+
+
+def test_a_row_that_is_no_device_costs_itself_alone() -> None:
+    rows = json.loads(rows_of(3))["result"]
+    text = rows + f"- names: {'x' * ROW_CHARS_MAX}\n- 7\n- [a]\n- names: Last\n  domain: light\n"
+    names = [each.name for each in home_of_context(json.dumps({"result": text})).devices]
+    assert names == ["Lamp 0", "Lamp 1", "Lamp 2", "Last"]
+
+
+def test_names_that_unfold_to_gigabytes_are_none() -> None:
+    """Aliases of YAML cost nothing until somebody writes them out."""
+    levels = "".join(f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]\n" for n in range(1, 12))
+    row = f"- l0: &l0 aaaaaaaaaa\n{levels}  names: *l11\n  areas: *l11\n"
+    named = f"{row}- names: Lamp\n  domain: light\n  attributes:\n    a: [1]\n"
+    home = home_of_context(json.dumps({"result": f"Live Context:\n{named}"}))
+    assert [each.name for each in home.devices] == ["Lamp"]
+
+
+@given(st.lists(st.tuples(st.text(min_size=1), st.text())))
+def test_rows_are_read_one_by_one_as_yaml_reads_them_together(rows: list[tuple[str, str]]) -> None:
+    told = [{"names": name, "state": state} for name, state in rows]
+    text = yaml.safe_dump(told)
+    home = home_of_context(json.dumps({"result": f"Live Context:\n{text}"}))
+    states = [state[:255] for name, state in rows if name.replace(",", "").strip()]
+    assert [each.state for each in home.devices] == states
+
+
 def test_every_intent_that_is_used_is_one_that_assist_has() -> None:
     offered = {
         each["name"].rpartition("__")[2] for each in recorded("mcp.tools")["result"]["tools"]
@@ -461,10 +523,26 @@ async def test_check_says_what_is_missing() -> None:
     )
 
 
-@pytest.mark.parametrize("url", ["home.local", "ftp://home", "http://home/lovelace", "http://"])
+@pytest.mark.parametrize(
+    "url", ["home.local/lovelace", "ftp://home", "http://home/lovelace", "http://"]
+)
 def test_an_address_is_judged(url: str) -> None:
     with pytest.raises(ValidationError, match="address"):
         HomeAssistantOptions(url=url, token=SecretStr("x"))
+
+
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("homeassistant.local:8123", "http://homeassistant.local:8123"),
+        ("homeassistant.local", "http://homeassistant.local:8123"),
+        ("192.168.1.5", "http://192.168.1.5:8123"),
+        ("home.example.org", "https://home.example.org"),
+        ("https://home.example.org", "https://home.example.org"),
+    ],
+)
+def test_a_scheme_and_its_own_port_may_be_left_out(url: str, meant: str) -> None:
+    assert HomeAssistantOptions(url=url, token=SecretStr("x")).url == meant
 
 
 def test_the_ways_to_fail_are_tool_failures() -> None:
@@ -479,3 +557,133 @@ def test_a_connection_that_the_owner_does_not_allow_is_told_as_such() -> None:
     assert isinstance(failure, ToolOutside)
     assert "CAAL_NETWORK=local" in str(failure)
     assert isinstance(lost(OSError("down")), ToolUnavailable)
+
+
+@given(JSON, st.sampled_from([None, 2]))
+def test_a_long_message_is_read_as_json_is(value: Any, indent: int | None) -> None:
+    text = json.dumps({"result": value, "more": [value]}, indent=indent)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(long_json, "AT_ONCE_CHARS", 0)
+        assert repr(read_object(text)) == repr(json.loads(text))  # NaN is not itself
+
+
+@given(st.text('{}[]",:1a \n\\', max_size=30))
+def test_what_is_no_json_is_refused_as_such_however_long(text: str) -> None:
+    try:
+        wanted = json.loads(text)
+    except ValueError:
+        wanted = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(long_json, "AT_ONCE_CHARS", -1)
+        try:
+            found = read_object(text)
+        except ValueError:
+            assert wanted is None
+        else:
+            assert repr(found) == repr(wanted if isinstance(wanted, dict) else {})
+
+
+@pytest.mark.parametrize("text", ['{"a":[' + "{}," * 500_000 + "{}]}", '{"a":' * 40_000])
+def test_a_message_ends_where_it_holds_more_than_a_home(text: str) -> None:
+    with pytest.raises(long_json.TooLarge):
+        read_object(text)
+
+
+@pytest.mark.parametrize("end", ["", ",", '"a":1'])
+@pytest.mark.parametrize("within", ["[{}", '{"a":{"b":[{}]}'])
+def test_what_was_read_of_a_broken_text_is_emptied_before_it_is_freed(
+    end: str, within: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    freed: list[object] = []
+    monkeypatch.setattr(long_json, "AT_ONCE_CHARS", -1)
+    monkeypatch.setattr(long_json, "let_go", lambda value: (freed.extend(value), let_go(value)))
+    with pytest.raises(ValueError, match=r".+"):
+        read_object(within + end)
+    assert freed
+    assert not any(freed)
+
+
+@given(st.recursive(st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_a_value_that_is_let_go_holds_nothing(value: Any) -> None:
+    containers = [value]
+    for each in containers:
+        containers.extend(each.values() if isinstance(each, dict) else each or ())
+    let_go(value)
+    assert not any(containers)
+
+
+class Socket:
+    """A connection over which somebody says the same for ever, until an answer is due."""
+
+    def __init__(self, floods: Any, answers_after: int) -> None:
+        self._floods, self._left = floods, answers_after
+        self._asked: list[dict[str, Any]] = []
+        self.said = 0
+
+    async def send(self, text: str) -> None:
+        self._asked.append(json.loads(text))
+
+    async def recv(self, *, decode: bool) -> str:
+        self.said += 1
+        if self._left > 0 or not self._asked:
+            self._left -= 1
+            return json.dumps(self._floods(self.said))
+        asked = self._asked.pop(0)
+        return json.dumps({"id": asked["id"], "type": "result", "success": True, "result": None})
+
+
+def event(**said: Any) -> dict[str, Any]:
+    return {"type": "event", "event": said}
+
+
+async def test_states_that_nobody_asked_for_are_not_kept_and_have_an_end() -> None:
+    def of_others(number: int) -> Any:
+        return event(a={f"sensor.x{number}": {"s": "1", "a": {"much": "x" * 1000}}})
+
+    socket: Any = Socket(of_others, 10 * MESSAGES_MAX)
+    link = _WebsocketLink(socket)
+    with pytest.raises(ToolUnavailable) as failed:
+        await link.read_home()
+    assert failed.value.words == too_talkative().words
+    assert socket.said == MESSAGES_MAX + 1
+    assert not link._states  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_an_order_is_judged_by_what_is_said_of_its_own_devices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, other = Device("light.a", ("A",), "off"), Device("light.b", ("B",), "off")
+    order = Order("light", "turn_on", (one,), {}, states=frozenset({"on"}))
+    looked_at: list[str] = []
+
+    def is_done_counted(order: Order, device: Device) -> bool:
+        looked_at.append(device.id)
+        return is_done(order, device)
+
+    def of_others(number: int) -> Any:
+        if number < 1_000:
+            return event(c={"light.b": {"+": {"s": str(number)}}})
+        return event(c={"light.a": {"+": {"s": "on"}}})
+
+    monkeypatch.setattr(websocket_link, "is_done", is_done_counted)
+    socket: Any = Socket(of_others, 0)
+    link = _WebsocketLink(socket)
+    link._allowed = frozenset({"light.a", "light.b"})  # pyright: ignore[reportPrivateUsage]
+    link._home = Home((one, other))  # pyright: ignore[reportPrivateUsage]
+    home = await link.carry_out([order])
+    assert home.now([one])[0].state == "on"
+    assert looked_at == ["light.a", "light.a"]
+
+
+async def test_a_change_that_takes_many_attributes_away_is_quick() -> None:
+    many = 20_000
+    link = _WebsocketLink(Socket(event, 0))  # type: ignore[arg-type]
+    link._allowed = frozenset({"light.a"})  # pyright: ignore[reportPrivateUsage]
+    attributes = {f"x{number}": 1 for number in range(many)}
+    others = [f"y{number}" for number in range(many)]
+    link._take(event(a={"light.a": {"s": "on", "a": attributes}}))  # pyright: ignore[reportPrivateUsage]
+    began = time.process_time()
+    link._take(event(c={"light.a": {"-": {"a": [*others, "x0", {}]}}}))  # pyright: ignore[reportPrivateUsage]
+    assert time.process_time() - began < 0.5  # 6 s where each is looked for in a list
+    state, left = link._states["light.a"]  # pyright: ignore[reportPrivateUsage]
+    assert (state, len(left)) == ("on", many - 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.core.errors import InvalidArguments, ToolRefused
-from caal_node.toolsets.local_files.allowed_folders import AllowedFolders
+from caal_node.models import child_process
+from caal_node.toolsets.local_files import document_process, reader
+from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath
+from caal_node.toolsets.local_files.document_process import answer
 from caal_node.toolsets.local_files.file_text import NoText, text_of
-from caal_node.toolsets.local_files.reader import read_document
+from caal_node.toolsets.local_files.reader import read_part, read_passages
 from caal_node.toolsets.local_files.spoken_path import find_path
 from tests.small_pdf import small_pdf
 
@@ -277,16 +281,80 @@ def test_marks_without_an_end_take_no_time(head: str, unit: str) -> None:
     assert time.process_time() - started < 5.0
 
 
+async def at(folder: Path, name: str, data: bytes) -> AllowedPath:
+    (folder / name).write_bytes(data)
+    file = AllowedFolders([folder]).at(name)
+    assert file is not None
+    return file
+
+
+@pytest.mark.parametrize("name", ["long.md", "long.txt"])
+async def test_a_long_text_is_taken_apart_in_a_child_and_a_short_one_here(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentence = b"The valve is behind the washing machine. "
+    long = await at(tmp_path, name, b"# Valves\n" + sentence * (4_000_000 // len(sentence)))
+    short = await at(tmp_path, f"short-{name}", b"# Valves\n" + sentence)
+    handled = list[int]()
+    whole = document_process.answer
+
+    def counted(data: bytes, *rest: str) -> Iterator[object]:
+        handled.append(len(data))
+        return whole(data, *rest)
+
+    monkeypatch.setattr(reader, "answer", counted)
+    found = await read_passages(long)
+    text = " ".join(each.text for each in found.passages)
+    assert text.count("washing machine") == 4_000_000 // len(sentence)  # to the last one
+    assert (await read_part(long, 2)).parts > 1_000
+    assert handled == []
+    assert "washing" in (await read_part(short, 1)).text
+    assert max(handled) <= child_process.AT_ONCE_BYTES
+
+
+@given(st.binary(max_size=3_000), st.sampled_from(["a.md", "a.txt"]), st.integers(0, 3))
+def test_the_parts_of_a_file_are_its_text(data: bytes, name: str, zeros: int) -> None:
+    data += b"0" * 2_000 * zeros
+    try:
+        _, parts = answer(data, name, "1")
+    except NoText:
+        return
+    read = [next(answer(data, name, str(each))) for each in range(1, parts + 1)]
+    assert "".join(read) == text_of(data, name).text
+
+
+async def test_a_text_that_is_too_large_is_not_opened_and_says_what_helps(tmp_path: Path) -> None:
+    file = await at(tmp_path, "log.txt", b"a" * ((4 << 20) + 1))
+    (tmp_path / "log.txt").unlink()  # opening it would be an OSError
+    with pytest.raises(NoText, match=r"more than 4 MB.*cut it into several, or leave it out of"):
+        await read_passages(file)
+
+
+async def test_a_child_that_says_too_much_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "MAX_OUTPUT_BYTES", 10_000)
+    file = await at(tmp_path, "a.txt", b"word " * 20_000)
+    with pytest.raises(NoText, match="too much text"):
+        await read_passages(file)
+
+
+def test_a_heading_of_a_megabyte_is_not_kept_with_every_passage() -> None:
+    text = b"# " + b"a" * 1_000_000 + b"\n## " + b"b " * 500_000 + b"\n" + b"word. " * 100_000
+    title, *rows = answer(text, "a.md", "passages")
+    assert len(title) + sum(len(place) + len(said) for place, said in rows) < 1_000_000
+
+
 async def test_a_pdf_is_read_page_by_page(tmp_path: Path) -> None:
     (tmp_path / "boiler manual.pdf").write_bytes(
         small_pdf([["Boiler"], [], ["Error F28 means", "that no gas arrives."]])
     )
     file = AllowedFolders([tmp_path]).at("boiler manual.pdf")
     assert file is not None
-    document = await read_document(file)
+    document = await read_passages(file)
     assert document.title == "boiler manual"
-    assert [part.place for part in document.sections] == ["page 1", "page 3"]
-    assert "no gas arrives" in document.sections[1].text
+    assert [part.place for part in document.passages] == ["page 1", "page 3"]
+    assert "no gas arrives" in document.passages[1].text
 
 
 @pytest.mark.parametrize(
@@ -303,7 +371,7 @@ async def test_a_pdf_without_text_says_why(tmp_path: Path, data: bytes, why: str
     file = AllowedFolders([tmp_path]).at("scan.pdf")
     assert file is not None
     with pytest.raises(NoText, match=why):
-        await read_document(file)
+        await read_passages(file)
 
 
 async def test_a_pdf_that_takes_for_ever_is_killed(
@@ -311,10 +379,10 @@ async def test_a_pdf_that_takes_for_ever_is_killed(
 ) -> None:
     endless = tmp_path / "endless.py"
     endless.write_text("while True: pass\n")
-    monkeypatch.setattr("caal_node.toolsets.local_files.pdf_pages._CHILD", endless)
-    monkeypatch.setattr("caal_node.toolsets.local_files.pdf_pages.READ_S", 0.2)
+    monkeypatch.setattr(child_process, "_MAIN", endless)
+    monkeypatch.setattr(reader, "READ_S", 0.2)
     (tmp_path / "a.pdf").write_bytes(b"x")
     file = AllowedFolders([tmp_path]).at("a.pdf")
     assert file is not None
     with pytest.raises(NoText, match="longer than"):
-        await read_document(file)
+        await read_passages(file)

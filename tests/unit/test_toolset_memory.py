@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -171,6 +172,8 @@ async def test_nobody_hears_what_another_has_told(talk: Talk) -> None:
         Caller("room", "home", ""),
         Caller("room", "home", "guest"),
         Caller("room", "home", "Guest-7"),
+        Caller("room", "home", " guest1"),
+        Caller("room", "home", "\uff47uest1"),
         Caller("api"),
     ],
 )
@@ -243,6 +246,7 @@ def test_a_change_on_disk_in_between_is_not_lost(tmp_path: Path) -> None:
     files = FactFiles(tmp_path)
     path = files.path("anna")
     path.write_text("- one\n")
+    os.utime(path, (1, 1))
     typed = iter(["- one\n- typed meanwhile\n"])
 
     def change(page: FactPage) -> tuple[FactPage, None]:
@@ -254,13 +258,52 @@ def test_a_change_on_disk_in_between_is_not_lost(tmp_path: Path) -> None:
     assert path.read_text() == "- one\n- typed meanwhile\n- two (2026-01-02)\n"
 
 
+def test_a_page_that_an_editor_has_just_emptied_is_no_new_page(tmp_path: Path) -> None:
+    """An editor saves: it empties the page, and then writes it."""
+    page = tmp_path / "anna.md"
+    page.write_text("")
+
+    def pause(seconds: float) -> None:
+        page.write_text("- one\n- by hand\n")
+        os.utime(page, (1, 1))
+
+    files = FactFiles(tmp_path, pause)
+    files.change("anna", lambda page: (page.added("two", date(2026, 1, 2)), None))
+    assert page.read_text() == "- one\n- by hand\n- two (2026-01-02)\n"
+    page.write_text("")
+    assert len(files.read("anna").facts) == 2
+
+
+@pytest.mark.parametrize("code", ["latin-1", "utf-16"])
+async def test_a_page_that_is_not_utf_8_is_named_and_left_alone(talk: Talk, code: str) -> None:
+    talk.page.parent.mkdir()
+    talk.page.write_bytes("- Käse für Jürgen\n".encode(code))
+    for call in (talk.remember("I like tea"), talk.know(), talk.forget("cheese")):
+        with pytest.raises(ToolBroke, match=r"anna\.md is not UTF-8; save it as UTF-8"):
+            await call
+    assert talk.page.read_bytes() == "- Käse für Jürgen\n".encode(code)
+
+
+async def test_a_byte_order_mark_and_line_ends_stay(talk: Talk) -> None:
+    talk.page.parent.mkdir()
+    begun = b"\xef\xbb\xbf# Anna\r\n\r\n- my code is 1\r\n- tea \r\nunix\n"
+    talk.page.write_bytes(begun)
+    await talk.remember("my code is 2")
+    assert talk.page.read_bytes() == begun.replace(b"is 1", b"is 2 (2026-11-23)")
+    await talk.remember("I like jazz")
+    await talk.forget("my code")
+    assert talk.page.read_bytes() == (
+        b"\xef\xbb\xbf# Anna\r\n\r\n- tea \r\nunix\n- I like jazz (2026-11-23)\r\n"
+    )
+
+
 def test_a_page_that_is_too_large_is_left_alone(tmp_path: Path) -> None:
     files = FactFiles(tmp_path)
     text = "- x\n" * 100_000
     files.path("anna").write_text(text)
-    with pytest.raises(OSError, match=r"anna.md"):
+    with pytest.raises(ValueError, match="more than 262144 bytes"):
         files.read("anna")
-    with pytest.raises(OSError, match=r"anna.md"):
+    with pytest.raises(ValueError, match="more than 262144 bytes"):
         files.change("anna", lambda page: (page.added("y", date(2026, 1, 2)), None))
     assert files.path("anna").read_text() == text
 
@@ -279,6 +322,20 @@ def test_a_name_that_looks_like_another_s_file_is_not_it(one: str) -> None:
     own = file_name(one)
     assert own != file_name("anna")
     assert file_name(own) != own  # nobody can call themselves so
+
+
+@given(
+    st.lists(st.sampled_from(["@", "terminal", "household", "anna", " "]), max_size=4),
+    st.lists(st.sampled_from(["@", "terminal", "household", "anna", " "]), max_size=4),
+)
+def test_two_identities_never_share_a_page(one: list[str], other: list[str]) -> None:
+    rules: dict[str, Any] = {"attribute": "", "guests": (), "shared": False}
+    names = "".join(one), "".join(other)
+    if not all(map(str.strip, names)):
+        return
+    pages = [file_name(person_of(Caller("room", "home", name), **rules)) for name in names]
+    assert (pages[0] == pages[1]) == (names[0] == names[1])
+    assert not {"terminal", "household"}.intersection(pages)
 
 
 @pytest.mark.parametrize("name", ["terminal", "household"])
@@ -301,7 +358,7 @@ def test_any_page_keeps_its_lines_when_one_is_added_and_taken_away(text: str, fa
     added = page.added(said, date(2026, 1, 2))
     new = added.facts[-1]
     assert (new.text, new.day) == (said, "2026-01-02")
-    assert added.without(new).text.rstrip("\n") == text.rstrip("\n")
+    assert added.without(new).text.rstrip("\r\n") == text.rstrip("\r\n")
 
 
 @pytest.mark.parametrize("line", ["- " + " " * 200_000 + "x", "- x" + " (2026-01-02" * 20_000])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import AsyncIterator
+import random
+import sqlite3
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.core.errors import ToolBroke, ToolFailure
+from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets.base import ToolsetServices
@@ -21,7 +24,7 @@ from caal_node.toolsets.timers import Timers
 from caal_node.toolsets.timers.entry import Entry, next_due, plain_name
 from caal_node.toolsets.timers.finding import entries_meant
 from caal_node.toolsets.timers.repeats import days_words, split_repeat
-from caal_node.toolsets.timers.sentences import length_words, missed_words
+from caal_node.toolsets.timers.sentences import LOST_WORDS, length_words, missed_words
 from tests.timer_stand_ins import BERLIN, START, HeardAnnouncer, MovedTime, services_of
 
 NOW = START.astimezone(BERLIN)
@@ -230,14 +233,152 @@ async def test_nothing_is_set_where_nothing_could_ring(tmp_path: Path) -> None:
     await alone.aclose()
 
 
-async def test_a_file_that_is_no_database_is_said_in_a_sentence(
+async def test_a_file_that_cannot_be_opened_is_said_in_a_sentence(
     timers: Timers, tmp_path: Path
 ) -> None:
-    (tmp_path / "timers.sqlite3").write_text("x" * 5000)
+    (tmp_path / "timers.sqlite3").mkdir()
     await timers.setup()
     with pytest.raises(ToolBroke) as caught:
         await timers.set_timer(length="5 minutes")
     assert caught.value.words == "I can't get at my timers right now."
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
+def _cut(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 5_000)
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _random(path: Path) -> None:
+    path.write_bytes(random.Random(3).randbytes(5_000))
+
+
+def _random_behind_the_head(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:100] + random.Random(3).randbytes(len(data) - 100))
+
+
+def _run(path: Path, *statements: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def _other_columns(path: Path) -> None:
+    _run(path, "DROP TABLE entries", "CREATE TABLE entries (number INTEGER, what TEXT)")
+
+
+def _text_for_a_number(path: Path) -> None:
+    _run(path, "UPDATE entries SET due = 'tomorrow'")
+
+
+def _no_time(path: Path) -> None:
+    _run(path, "UPDATE entries SET wall = 'noonish', zone = 'UTC'")
+
+
+def _no_day(path: Path) -> None:
+    _run(path, "UPDATE entries SET weekdays = 'x', zone = 'UTC'")
+
+
+def _endless(path: Path) -> None:
+    _run(path, "UPDATE entries SET due = 9e999")
+
+
+def _bytes(path: Path) -> None:
+    _run(path, "UPDATE entries SET name = x'00ff'")
+
+
+def _no_utf_8(path: Path) -> None:
+    _run(path, "UPDATE entries SET name = CAST(x'd4d4' AS TEXT)")
+
+
+def _nameless_tables(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            "PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = CAST(x'd4d4' AS TEXT)"
+        )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(_cut, _empty, _random, _random_behind_the_head, _other_columns, _text_for_a_number),
+        *(_no_time, _no_day, _endless, _bytes, _no_utf_8, _nameless_tables),
+    ],
+)
+async def test_a_damaged_file_is_kept_aside_and_its_loss_is_told_once(
+    timers: Timers,
+    tmp_path: Path,
+    time: MovedTime,
+    damage: Callable[[Path], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await say(timers, "set_alarm", when="7 am")
+    await timers.aclose()
+    file = tmp_path / "timers.sqlite3"
+    damage(file)
+    damaged = file.read_bytes()
+    announcer = HeardAnnouncer()
+    announcer.somebody_is_there = False
+    again = Timers(None, services_of(tmp_path, announcer, time))
+    await again.setup()  # nobody is there to hear it
+    await say(again, "set_timer", length="5 minutes", name="pasta")
+    assert (tmp_path / "timers.sqlite3.damaged").read_bytes() == damaged
+    assert f"{file} is damaged" in caplog.text
+    assert f"{file}.damaged" in caplog.text
+    announcer.arrive()
+    assert await announcer.next_words() == LOST_WORDS
+    assert await say(again, "list_timers") == "The pasta timer has 5 minutes left."
+    announcer.arrive()
+    await again.aclose()
+    assert announcer.said.empty()
+    assert files_in(tmp_path) == ["timers.sqlite3", "timers.sqlite3.damaged"]
+
+
+async def test_a_lost_file_is_told_to_who_asks_first(timers: Timers, tmp_path: Path) -> None:
+    (tmp_path / "timers.sqlite3").write_text("x" * 5000)
+    assert await say(timers, "list_timers") == f"{LOST_WORDS} Nothing is set."
+    assert await say(timers, "list_timers") == "Nothing is set."
+
+
+async def test_of_two_rooms_one_keeps_the_damaged_file_aside(
+    timers: Timers, tmp_path: Path, time: MovedTime
+) -> None:
+    other = Timers(None, services_of(tmp_path, HeardAnnouncer("bedroom"), time))
+    for each in (timers, other):
+        await say(each, "list_timers")
+    await say(timers, "set_alarm", when="7 am")
+    _text_for_a_number(tmp_path / "timers.sqlite3")
+    await say(timers, "set_timer", length="5 minutes", name="pasta")
+    heard = [await say(each, "list_timers") for each in (timers, other)]
+    await other.aclose()
+    assert [each.removeprefix(f"{LOST_WORDS} ") for each in heard] == [heard[1]] * 2
+    assert [LOST_WORDS in each for each in heard] == [True, False]
+    assert files_in(tmp_path) == ["timers.sqlite3", "timers.sqlite3.damaged"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("set_reminder", {"text": "milk " * 6_000, "when": "at 9 pm"}),
+        ("set_reminder", {"text": "milk " * 60, "when": "at 9 pm"}),
+        ("set_timer", {"length": "5 minutes", "name": "x" * 201}),
+        ("set_alarm", {"when": "at 7", "name": "x" * 201}),
+    ],
+)
+async def test_what_is_too_long_to_be_said_is_not_set(
+    timers: Timers, tool: str, arguments: dict[str, str]
+) -> None:
+    with pytest.raises(InvalidArguments, match=r"at most (200|4000) characters"):
+        await getattr(timers, tool)(**arguments)
+    assert await say(timers, "list_timers") == "Nothing is set."
 
 
 async def test_there_is_a_limit(timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ from caal_node.toolsets.http_service import LateClient, ServiceRefused
 from caal_node.toolsets.web_search import brave, duckduckgo, searxng
 from caal_node.toolsets.web_search.brave import Brave
 from caal_node.toolsets.web_search.duckduckgo import DuckDuckGo
+from caal_node.toolsets.web_search.engine import WORDS
 from caal_node.toolsets.web_search.searxng import SearXNG
 
 RECORDED: dict[str, Any] = json.loads(
@@ -218,7 +219,15 @@ async def test_a_client_is_opened_once_and_again_after_it_was_closed() -> None:
     await late.aclose()
 
 
+@pytest.mark.parametrize("rows", ["{}," * 250_000 + "{}", "[" * 40_000 + "]" * 40_000])
+async def test_an_answer_of_more_values_than_are_read_is_a_sentence(rows: str) -> None:
+    answer = httpx2.Response(200, text=f'{{"results": [{rows}]}}')
+    with pytest.raises(ToolBroke) as caught:
+        await searching(lambda _: answer).search("q")
+    assert caught.value.words == WORDS.broken
+
+
 async def test_a_long_answer_is_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_service, "LONG_BYTES", 10)
+    monkeypatch.setattr(http_service, "AT_ONCE_CHARS", 10)
     found = await searching(lambda _: httpx2.Response(200, json=RECORDED["results"])).search("q")
     assert found.results

@@ -206,6 +206,20 @@ async def test_a_page_that_takes_too_long_is_ended(
         await text_of(b"<p>x</p>")
 
 
+async def test_the_process_that_reads_a_page_has_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "shows.py"
+    program.write_text(
+        "import json, os\n"
+        "print(json.dumps({'title': 'x', 'date': '', 'text': str(dict(os.environ))}))"
+    )
+    monkeypatch.setattr(page_text, "_PROGRAM", program)
+    monkeypatch.setenv("CAAL_API_KEY", "Zq7-key")
+    monkeypatch.setenv("SOMEBODYS_TOKEN", "Zq7-token")
+    assert "Zq7" not in (await text_of(b"<p>Hello.</p>")).text
+
+
 async def test_a_program_that_writes_no_json_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -9,10 +9,10 @@ import pytest
 from pydantic import Field, SecretStr
 
 from caal_node.config.settings import Settings, load_settings
-from caal_node.core.errors import ConfigError
+from caal_node.core.errors import ConfigError, InvalidArguments
 from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets import registry
-from caal_node.toolsets.base import ConfiguredToolset, OptionPath, ToolsetOptions, tool
+from caal_node.toolsets.base import TEXT_CHARS, ConfiguredToolset, OptionPath, ToolsetOptions, tool
 
 
 class ShelfOptions(ToolsetOptions):
@@ -185,6 +185,14 @@ def test_a_tool_is_listed_by_its_toolset_with_its_author_s_terms() -> None:
     )
     assert spec.description == "Find a book."
     assert spec.examples[0].arguments == {"title": "Dune"}
+
+
+async def test_a_text_that_is_too_long_is_refused_before_anything_is_done_with_it() -> None:
+    shelf = Shelf(ShelfOptions(file=Path("b")))
+    assert len(await shelf.find_book("D" * TEXT_CHARS)) == TEXT_CHARS
+    for call in (shelf.find_book("D" * (TEXT_CHARS + 1)), shelf.find_book(title="D" * 1_000_000)):
+        with pytest.raises(InvalidArguments, match="title: at most 4000 characters; shorten it"):
+            await call
 
 
 async def test_a_toolset_works_without_anything_of_this_package() -> None:

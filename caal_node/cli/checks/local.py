@@ -19,7 +19,7 @@ from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, 
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.config.file import unknown_variables
 from caal_node.config.instructions import instructions_of
-from caal_node.config.settings import FIELDS, Settings
+from caal_node.config.settings import FIELDS, Settings, hidden_lines
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.room.cue_files import load_wav
@@ -49,6 +49,10 @@ async def check_settings(settings: Settings) -> Sequence[Finding]:
         warn("settings", f"{name} is no setting", f"Did you mean {near}?" if near else "Unset it.")
         for name, near in unknown
     ] or [ok("settings", "every CAAL_ variable is known")]
+    found += [
+        warn("settings", f"{name} overrides {line}", f"Remove that line, or unset {name}.")
+        for name, line in hidden_lines()
+    ]
     if line := dry_run_line(settings):
         found.append(warn("settings", f"{line}: {DRY_RUN}", "Set it to off for real calls."))
     return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from caal_node.cli.checks.check import Finding, fail, ok, warn
-from caal_node.policy.audit import Tool, open_to_anybody, unused_globs
+from caal_node.policy.audit import Tool, open_to_anybody, taken_names, unused_globs
 from caal_node.policy.policy import Policy
 
 POLICY: Final = "policy"
@@ -19,7 +19,8 @@ MAX_FINDINGS: Final = 20
 def policy_findings(policy: Policy, tools: Sequence[Tool], *, listed: bool) -> list[Finding]:
     """Return what there is to say; `listed` says whether every source told of its tools."""
     found = [_finding(fault, is_fault=True) for fault in policy.faults[:MAX_FINDINGS]]
-    remarks = [*policy.warnings, *(unused_globs(policy, tools) if listed else ())]
+    remarks = [*policy.warnings, *taken_names(policy, tools)]
+    remarks += unused_globs(policy, tools) if listed else ()
     found += [_finding(remark, is_fault=False) for remark in remarks[:MAX_FINDINGS]]
     if left := open_to_anybody(policy, tools):
         found.append(_open(policy, left))

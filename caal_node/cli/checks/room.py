@@ -16,6 +16,7 @@ MIN_SECRET_CHARS: Final = 32
 """256 bits are what the signatures of LiveKit's tokens (HS256) can use."""
 LIVEKIT: Final = "livekit"
 CONTROL: Final = "control"
+SESSION_HOST: Final = "session host"
 NAMES: Final = ("livekit_url", "livekit_api_key", "livekit_api_secret")
 _SET: Final = (
     "Set LIVEKIT_URL, LIVEKIT_API_KEY and LIVEKIT_API_SECRET, as the LiveKit server has them."
@@ -33,8 +34,9 @@ async def check_livekit(settings: Settings) -> Sequence[Finding]:
         async with LiveKitRooms.of(settings) as rooms:
             live = await rooms.live()
     except ControlError as error:
-        return [fail_from(LIVEKIT, f"{settings.livekit_url}: {error}")]
-    return [_server(settings, len(live)), _control_token(settings)]
+        unreached = fail_from(LIVEKIT, f"{settings.livekit_url}: {error}")
+        return [unreached, *_session_host(settings)]
+    return [_server(settings, len(live)), _control_token(settings), *_session_host(settings)]
 
 
 def require_livekit(settings: Settings) -> None:
@@ -76,6 +78,13 @@ def _server(settings: Settings, live: int) -> Finding:
         mend = "Make one for the server and for LIVEKIT_API_SECRET: openssl rand -hex 32."
         return warn(LIVEKIT, f"{found}; its secret can be guessed, and opens every room", mend)
     return ok(LIVEKIT, found)
+
+
+def _session_host(settings: Settings) -> list[Finding]:
+    if not settings.open_session_host:
+        return []
+    found = "CAAL_OPEN_SESSION_HOST is on: everyone in a room reads and drives its whole session"
+    return [warn(SESSION_HOST, found, "Set it to off where you do not debug.")]
 
 
 def _control_token(settings: Settings) -> Finding:

@@ -12,9 +12,9 @@ from caal_node import weights
 from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, warn
 from caal_node.config.mcp_file import load_mcp_servers
 from caal_node.config.settings import Settings
-from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.models.embedding import FETCH, ServerEmbedder, make_embedder
+from caal_node.tools.sources.configured import mcp_tier
 from mcp_bridge import EmbeddingUnavailable
 from n8n import Discovery, N8nError, N8nTools
 
@@ -70,12 +70,13 @@ async def check_mcp(settings: Settings) -> Sequence[Finding]:
         return [fail_from(MCP, str(error), mend="Mend that line.")]
     if not configs:
         return [ok(MCP, f"no servers in {settings.mcp_servers}")]
-    async with mcp_bridge.ServerManager(
-        configs,
-        pins=mcp_bridge.Pins(paths.tool_pins(), settings.mcp_new_tools),
-        ready_s=FIRST_START_S,
-    ) as manager:
-        return [_server_finding(status) for status in manager.servers]
+    # As a room has them, but without a catalogue, which leaves known servers unconnected.
+    servers = mcp_tier(settings, catalogue=None, ready_s=FIRST_START_S)
+    try:
+        await servers.discover()
+        return [_server_finding(status) for status in servers.servers]
+    finally:
+        await servers.aclose()
 
 
 def _server_finding(status: mcp_bridge.ServerStatus) -> Finding:

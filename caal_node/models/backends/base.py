@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from caal_node.core.items import Item
 from caal_node.core.tool_spec import ToolSchema
@@ -15,6 +15,10 @@ from caal_node.models.backends.dialect import Dialect
 
 Think: TypeAlias = bool | Literal["low", "medium", "high", "max"]
 """Whether a model thinks before it answers, and how hard."""
+
+
+_CUT_REASONS: Final = frozenset({"length", "max_tokens", "model_length"})
+"""OpenAI's and Ollama's word for a reply that was cut off, Anthropic's and Mistral's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,8 @@ class ReasoningChunk:
 
 @dataclass(frozen=True, slots=True)
 class NativeCall:
-    """A complete structured call. `id` may be empty; `arguments` is JSON text as it came."""
+    """A structured call. `id` may be empty; `arguments` is JSON text as it came. If the
+    reply was cut, that may be a part of it, or nothing."""
 
     id: str
     name: str
@@ -126,6 +131,16 @@ class ReplyDone:
 
     reason: Literal["stop", "length"]
     usage: Usage
+
+    @classmethod
+    def of(cls, reason: str | None, usage: Usage, request: BackendRequest) -> ReplyDone:
+        """Return the end of the reply to `request`, for which its server gave `reason`.
+
+        Some servers say "stop" or "tool_calls" whatever ended it, so the tokens are counted, too.
+        """
+        most = request.max_tokens
+        cut = reason in _CUT_REASONS or (most is not None and usage.completion >= most)
+        return cls("length" if cut else "stop", usage)
 
 
 Chunk: TypeAlias = TextChunk | ReasoningChunk | NativeCall | ServerCall | ServerResult | ReplyDone

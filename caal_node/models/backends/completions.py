@@ -36,7 +36,8 @@ from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
 STOP: Final = ("\nUser:", "\nTool ", "\nSystem:")
 """Where the model would go on with somebody else's words. OpenAI allows four."""
 
-_ROLE: Final = re.compile(r"[\n\r\v\f\x85\u2028\u2029](?=\s*(?:User|Assistant|System|Tool\b))")
+_BREAK: Final = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
+_BEFORE_ROLE: Final = re.compile(r"(?<!\s)\s++(?=User|Assistant|System|Tool\b)")
 
 
 class _Choice(BaseModel):
@@ -105,7 +106,7 @@ class CompletionsBackend(OpenAIServer):
                         yield TextChunk(text)
                     finish = choice.finish_reason or finish
                 usage = event.token_usage() or usage
-        yield self._done(finish, usage)
+        yield self._done(finish, usage, request)
 
 
 def to_prompt(items: Sequence[Item]) -> str:
@@ -130,4 +131,4 @@ def _line(item: Item) -> str:
 
 def _within_turn(text: str) -> str:
     """Return `text` with no line that begins as a turn does. A role's lines are its only mark."""
-    return _ROLE.sub(r"\g<0> ", text)
+    return _BEFORE_ROLE.sub(lambda blank: _BREAK.sub(r"\g<0> ", blank[0]), text)

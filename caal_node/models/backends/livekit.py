@@ -193,7 +193,9 @@ def _pieces(delta: llm.ChoiceDelta | None) -> list[Chunk]:
     if delta is None:
         return []
     text: list[Chunk] = [TextChunk(delta.content)] if delta.content else []
-    calls = [NativeCall(call.call_id, call.name, call.arguments) for call in delta.tool_calls]
+    calls = [
+        NativeCall(call.call_id, call.name, call.arguments or "{}") for call in delta.tool_calls
+    ]
     return [*text, *calls]
 
 

@@ -114,12 +114,16 @@ def settled_think(asked: Think, shown: OllamaModelInfo) -> Think:
     return asked
 
 
-def chunks_of(reply: OllamaReply, calls: CallJoiner, runs: ServerRuns) -> Iterator[Chunk]:
-    """Yield what one line of a reply means.
+def chunks_of(
+    reply: OllamaReply, calls: CallJoiner, runs: ServerRuns, request: BackendRequest
+) -> Iterator[Chunk]:
+    """Yield what one line of the reply to `request` means.
 
     Ollama's own calls are whole. Servers that speak its API also send a name first and the
     arguments in pieces, as OpenAI's do; such a call is known to be whole at the reply's end.
     """
+    usage = Usage(prompt=reply.prompt_eval_count or 0, completion=reply.eval_count or 0)
+    done = ReplyDone.of(reply.done_reason, usage, request)
     if reply.message.thinking:
         yield ReasoningChunk(reply.message.thinking)
     if reply.message.content:
@@ -127,15 +131,14 @@ def chunks_of(reply: OllamaReply, calls: CallJoiner, runs: ServerRuns) -> Iterat
         yield TextChunk(reply.message.content, tokens)
     if reply.task_status is None:
         calls.add(reply.message.tool_calls or ())
-        yield from calls.calls(ended=reply.is_last)
+        yield from calls.calls(ended=reply.is_last, cut=done.reason == "length")
     else:
         for call in reply.message.tool_calls or ():
             name, arguments = call.function.name or "", call.function.arguments
             yield from runs.started(call.id or "", name, arguments)
     yield from runs.ended([*(reply.message.tool_results or ()), *(reply.tool_results or ())])
     if reply.is_last:
-        usage = Usage(prompt=reply.prompt_eval_count or 0, completion=reply.eval_count or 0)
-        yield ReplyDone("length" if reply.done_reason == "length" else "stop", usage)
+        yield done
 
 
 class OllamaBackend(HttpTransport):
@@ -226,7 +229,7 @@ class OllamaBackend(HttpTransport):
         async with aclosing(pieces) as lines:
             async for line in lines:
                 reply = self._parsed(line)
-                for chunk in chunks_of(reply, calls, runs):
+                for chunk in chunks_of(reply, calls, runs, request):
                     patience.renew()
                     yield chunk
                 if reply.is_last:

@@ -132,8 +132,8 @@ class OpenAIBackend(OpenAIServer):
         super().__init__(model, base_url, api_key, deadlines, always)
 
     async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
-        """See `Backend`. Calls come whole: last, and only from a reply that came to its end, or in
-        front of what is said behind them."""
+        """See `Backend`. Calls come last, and only from a reply that came to its end or to its
+        limit, or whole in front of what is said behind them."""
         if self._server_runs_tools:
             request = replace(request, stream=True)
         calls = CallJoiner()
@@ -163,8 +163,8 @@ class OpenAIBackend(OpenAIServer):
                 if calls.full:
                     finish = "stop"
                     break
-        done = self._done(finish, usage)
-        for call in calls.calls():
+        done = self._done(finish, usage, request)
+        for call in calls.calls(cut=done.reason == "length"):
             yield call
         yield done
 

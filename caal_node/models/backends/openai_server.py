@@ -300,12 +300,12 @@ class OpenAIServer(HttpTransport):
                     patience.renew()
                 yield event
 
-    def _done(self, finish: str | None, usage: Usage) -> ReplyDone:
-        """Return the end of a reply whose server gave `finish` as its reason.
+    def _done(self, finish: str | None, usage: Usage, request: BackendRequest) -> ReplyDone:
+        """Return the end of the reply to `request`, for which the server gave the reason `finish`.
 
         Raises:
             ModelReplyError: it gave none. That is Ollama's answer to an error in mid-stream.
         """
         if finish is None:
             raise ModelReplyError(f"{self.address} ended its reply in the middle")
-        return ReplyDone("length" if finish == "length" else "stop", usage)
+        return ReplyDone.of(finish, usage, request)

@@ -138,17 +138,19 @@ class CallJoiner:
                 if arguments:
                     call.add(json.dumps(arguments, ensure_ascii=False))
 
-    def calls(self, *, ended: bool = True) -> tuple[NativeCall, ...]:
+    def calls(self, *, ended: bool = True, cut: bool = False) -> tuple[NativeCall, ...]:
         """Return the calls that were not returned yet, none twice. Empty arguments become `{}`.
 
-        Before the reply has `ended`, these are the ones whose arguments came as a value.
+        Before the reply has `ended`, these are the ones whose arguments came as a value. If it was
+        `cut`, the arguments of its last call may not have begun: they stay empty.
         """
         found: list[NativeCall] = []
         for call in self._calls:
             if call.taken or not (ended or call.complete):
                 continue
             call.taken = True
-            arguments = "".join(call.arguments) or "{}"
+            begins = cut and call is self._calls[-1] and not call.begun
+            arguments = "".join(call.arguments) or ("" if begins else "{}")
             # Some servers send a call again: with the same id, or none, and the same content.
             key = (call.id, call.name, canonical(arguments))
             if key not in self._seen:

@@ -36,7 +36,7 @@ from caal_node.reply_parser import (
     BrokenCall,
     Event,
     ReasoningDelta,
-    ReplyParser,
+    SpokenReplyParser,
     TextDelta,
     TextWasThinking,
     ToolCallEnd,
@@ -50,6 +50,7 @@ StrategyName: TypeAlias = Literal["native", "json_reply", "text_protocol", "plai
 Doubt: TypeAlias = Literal[
     "unsure",  # The model began a call that it holds for unlikely itself.
     "missing_argument",  # A call needs an argument that nobody said.
+    "unwanted",  # A call lacks an argument, and was not meant.
     "needless",  # A call stands on nothing that was said, or finds out what is known.
     "repeated",  # A call lists once more what the person has chosen from.
 ]
@@ -80,14 +81,15 @@ def asked_for_speech(
 def without_thinking(events: Sequence[Event]) -> list[Event]:
     """Return `events` without the text that turned out to be thinking once its closer came."""
     kept: list[Event] = []
-    after_call = 0
+    open_from = 0  # Where the text begins that a closer would turn into thinking.
     for event in events:
         if isinstance(event, TextWasThinking):
-            kept[after_call:] = [e for e in kept[after_call:] if not isinstance(e, TextDelta)]
+            kept[open_from:] = [e for e in kept[open_from:] if not isinstance(e, TextDelta)]
+            open_from = len(kept)
             continue
         kept.append(event)
         if isinstance(event, ToolCallEnd | UnknownCall | BrokenCall):
-            after_call = len(kept)
+            open_from = len(kept)
     return kept
 
 
@@ -106,12 +108,14 @@ class ReplyReader:
         """`tools` are those that a reply may name; None: those that can be called."""
         self.doubt: Doubt | None = None
         """Why the reply should not be taken as it is. At "unsure" the request may be ended."""
+        self.unwanted: frozenset[str] = frozenset()
+        """The tools of the calls that are "unwanted"."""
         self.never_was_thinking = False
         """Whether the reply should have begun in thinking, but was speech without any closer."""
         self._tools = question.tools.schemas if tools is None else tools
-        self._parser = ReplyParser(self._tools, in_thinking=in_thinking)
+        self._parser = SpokenReplyParser(self._tools, in_thinking=in_thinking)
         self._inside = in_thinking
-        self._as_speech = ReplyParser(self._tools)
+        self._as_speech = SpokenReplyParser(self._tools)
         """Reads the same reply as one without thinking, in case that it turns out to be that."""
         self._speech_events: list[Event] = []
 
@@ -131,7 +135,7 @@ class ReplyReader:
         if isinstance(chunk, ReasoningChunk):
             if self._inside and not self._speech_events:
                 # The server keeps thinking apart, so the text begins as speech.
-                self._parser = ReplyParser(self._tools)
+                self._parser = SpokenReplyParser(self._tools)
                 self._inside = False
             return [ReasoningDelta(chunk.text)]
         if not isinstance(chunk, TextChunk):
@@ -234,11 +238,11 @@ class _NativeReader(ReplyReader):
             and len(chunk.arguments) <= ARGUMENTS_CHARS_MAX
             and is_carrier(chunk.name[:NAME_CHARS_MAX])
         ):
-            return self._allowed(self._carried.read(chunk.arguments or "{}"))
+            return self._allowed(self._carried.read(chunk.arguments))
         call = OpenCall(self._calls, chunk.name[: 2 * NAME_CHARS_MAX])
         if len(chunk.arguments) > ARGUMENTS_CHARS_MAX:
             call.fail(too_long(len(chunk.arguments)))
-        call.end_json(chunk.arguments or "{}")
+        call.end_json(chunk.arguments)
         events = list(self._events)
         self._events.clear()
         return self._allowed(events)
@@ -261,4 +265,5 @@ class _NativeReader(ReplyReader):
             return events
         judged = self._judge.judged(events)
         self.doubt = self.doubt or self._judge.doubt
+        self.unwanted = frozenset(self._judge.unwanted)
         return judged

@@ -1,7 +1,7 @@
 """Leaves out the calls of a reply that stand on nothing, for every way of asking.
 
-Where calls are written as text, arguments that nobody said go as well (`evidence.py`): such models
-are small. What a server sends as a call keeps its arguments.
+Where a schema holds a reply, arguments that nobody said go as well (`evidence.py`), as it makes a
+model write some. What a server sends as a call keeps its arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from caal_node.grounding.meant_arguments import meant_for
 from caal_node.grounding.request_words import is_question
 from caal_node.models.question import Question
 from caal_node.models.strategies.evidence import Evidence
-from caal_node.models.strategies.tool_shortlist import fits
+from caal_node.models.strategies.tool_relevance import fits
 from caal_node.models.strategies.word_lists import NUMBERS, TIMES
 from caal_node.reply_parser import Event, TextDelta, ToolCallEnd, ToolCallStart
 
@@ -34,8 +34,10 @@ class CallJudge:
     """
 
     def __init__(self, question: Question, *, as_said: bool, trusted: bool) -> None:
-        self.doubt: Literal["needless", "repeated", "missing_argument"] | None = None
+        self.doubt: Literal["needless", "repeated", "missing_argument", "unwanted"] | None = None
         """Why the last call that was left out was left out."""
+        self.unwanted: Final[set[str]] = set()
+        """The tools of calls that lack an argument, and that were not meant."""
         self._question: Final = question
         self._as_said: Final = as_said
         self._trusted: Final = trusted
@@ -112,12 +114,24 @@ class CallJudge:
                 if (text := meant_for(name, about, self._question.references)) is not None:
                     arguments = {**arguments, name: text}
                     unsaid = tuple(one for one in unsaid if one != name)
+            if unsaid and not self._is_meant(tool, arguments, unsaid):
+                self.doubt = self.doubt or "unwanted"
+                self.unwanted.add(call.name)
+                return []
             if unsaid:
                 self.doubt = "missing_argument"
                 self._missing += [_spoken_name(tool, name) for name in dict.fromkeys(unsaid)]
                 return []
         self._called = True
         return [ToolCallStart(call.id, call.name), ToolCallEnd(call.id, call.name, arguments)]
+
+    def _is_meant(
+        self, tool: ToolSchema, arguments: Mapping[str, Any], unsaid: Sequence[str]
+    ) -> bool:
+        signs = CallSigns(tool, arguments, trusted=self._trusted)
+        return not self._question.judges_calls or self._grounds_of_question().is_meant(
+            signs, unsaid
+        )
 
     def _known_already(self, call: ToolCallEnd) -> Literal["needless", "repeated"] | None:
         """Return why a call of a small model finds out nothing that an earlier result has not told.

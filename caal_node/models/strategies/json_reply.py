@@ -1,10 +1,10 @@
 """The JSON reply: one object that a schema holds to `{"calls": [...]}` or `{"say": "..."}`.
 
 It is for models whose own calls come out broken; tests/bench/small_models.py has the figures. The
-prompt's prefix is fixed. What changes from turn to turn is only the grammar, which costs no prompt:
-it allows the few tools that fit the request, and asks for one call each where the request holds
-several. The reply's first key decides between tool and speech, so speech is known from the first
-tokens on, and streams.
+prompt's prefix is fixed. The grammar allows every tool that the prompt shows, as no words of a
+request say for certain that a tool is not meant; of a request for two things it asks two calls. The
+reply's first key decides between tool and speech, so speech is known from the first tokens on, and
+streams.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from caal_node.context.prompt_tools import PromptTools
-from caal_node.core.tool_spec import ToolSchema
 from caal_node.grounding.reference_hint import answer_in
 from caal_node.models.backends.base import BackendRequest, Chunk, GeneratedToken, TextChunk
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import calls_left
 from caal_node.models.strategies.base import ReplyReader, StrategyName, asked_for_speech
 from caal_node.models.strategies.prompt import TABLES_MAX, protocol_prompt
-from caal_node.models.strategies.reply_schema import ordered_calls_schema, reply_schema
+from caal_node.models.strategies.reply_schema import reply_schema
 from caal_node.models.strategies.styles import OneObjectStyle
-from caal_node.models.strategies.tool_shortlist import shortlist
+from caal_node.models.strategies.tool_relevance import wishes
 from caal_node.models.strategies.turn_limits import LimitedReader, may_call
 from caal_node.reply_parser import Event
 
@@ -136,19 +135,10 @@ class JsonReplyStrategy:
             most = 1
         if not allowed:
             schema = reply_schema(())
-        elif question.must_call:
-            # Whoever wants a call has chosen the tools; words say nothing of which one is meant.
-            schema = reply_schema(question.tools.schemas, most=most, must_call=True)
         else:
-            first, *others = shortlist(question)
-            if self._without:
-                schema = reply_schema(self._left(question), most=most)
-            elif others:
-                schema = ordered_calls_schema((first, *others)[:most])
-            elif first is question.tools.schemas:
-                schema = _schema_of_all(question.tools, most)
-            else:
-                schema = reply_schema(first, most=most)
+            tools = self._allowed_of(question.tools)
+            least = 1 if question.must_call or self._without else min(most, wishes(question))
+            schema = _schema_of(tools, least, most, must_call=question.must_call)
         return BackendRequest(
             items,
             # The first tokens tell whether it is speech, and whether it is to be believed.
@@ -158,22 +148,18 @@ class JsonReplyStrategy:
             top_logprobs=TOP_CANDIDATES if allowed and not question.must_call else 0,
         )
 
-    def _left(self, question: Question) -> tuple[ToolSchema, ...]:
-        """Return the tools that fit the request by its words, else all, without those left out."""
-        short = [tool for part in shortlist(question) for tool in part]
-        for tools in (short, question.tools.schemas):
-            left = [tool for tool in tools if tool["function"]["name"] not in self._without]
-            if left:
-                return tuple({tool["function"]["name"]: tool for tool in left}.values())
-        return ()
+    def _allowed_of(self, tools: PromptTools) -> PromptTools:
+        """Return `tools` without those left out, and all where none would be left."""
+        left = frozenset(tools.names) - self._without
+        return tools.only(left) if self._without and left else tools
 
     def reader(self, question: Question) -> ReplyReader:
         return _JsonReplyReader(question, self)
 
 
 @lru_cache(TABLES_MAX)
-def _schema_of_all(tools: PromptTools, most: int) -> dict[str, Any]:
-    return reply_schema(tools.schemas, most=most)
+def _schema_of(tools: PromptTools, least: int, most: int, *, must_call: bool) -> dict[str, Any]:
+    return reply_schema(tools.schemas, least=least, most=most, must_call=must_call)
 
 
 class _JsonReplyReader(LimitedReader):

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from caal_node.context.schemas import takes_any
 from caal_node.core.tool_spec import ToolSchema
 
 _KEPT: Final = ("type", "enum", "const")
@@ -35,30 +36,16 @@ def line_schema(tools: Sequence[ToolSchema], *, must_call: bool = False) -> dict
 
 
 def reply_schema(
-    tools: Sequence[ToolSchema], *, most: int = 6, must_call: bool = False
+    tools: Sequence[ToolSchema], *, least: int = 1, most: int = 6, must_call: bool = False
 ) -> dict[str, Any]:
-    """Return the schema of one object: up to `most` calls of `tools`, or speech.
+    """Return the schema of one object: `least` to `most` calls of `tools`, or speech.
 
     Without tools only speech is allowed, and with `must_call` only calls.
     """
     if not tools:
         return _speech()
-    calls = {"type": "array", "items": _one_of(tools), "minItems": 1, "maxItems": most}
+    calls = {"type": "array", "items": _one_of(tools), "minItems": least, "maxItems": most}
     return _object({"calls": calls}) if must_call else _either(calls)
-
-
-def ordered_calls_schema(parts: Sequence[Sequence[ToolSchema]]) -> dict[str, Any]:
-    """Return the schema of one object: a call for each part of a request, in order, or speech.
-
-    `parts` holds the tools that fit each part.
-    """
-    calls = {
-        "type": "array",
-        "prefixItems": [_one_of(tools) for tools in parts],
-        "minItems": len(parts),
-        "maxItems": len(parts),
-    }
-    return _either(calls)
 
 
 def _either(calls: dict[str, Any]) -> dict[str, Any]:
@@ -94,6 +81,8 @@ def _shape(schema: Any, depth: int) -> dict[str, Any]:
         return {}
     given = cast("Mapping[str, Any]", schema)
     kept: dict[str, Any] = {key: given[key] for key in _KEPT if key in given}
+    if takes_any(given):
+        return {"type": "object"}  # grammars made of an empty `properties` allow only `{}`
     if isinstance(given.get("properties"), Mapping):
         properties = cast("Mapping[str, Any]", given["properties"])
         kept["type"] = "object"

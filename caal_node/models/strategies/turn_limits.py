@@ -58,8 +58,8 @@ def turn_is_over(items: Sequence[Item], iterations: int) -> bool:
 class LimitedReader(ReplyReader):
     """Reads a reply whose calls are text, and leaves the calls out where none may be made.
 
-    `as_said` leaves out arguments that nobody said, which needs a reply that is held to a schema:
-    elsewhere a call that lacks them is asked for again.
+    `as_said` leaves out arguments that nobody said, as a schema makes a model write some. Elsewhere
+    a call that lacks them is asked for again.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LimitedReader(ReplyReader):
         self._speech_only = question.speech_only
         self._said = False
         self._payload = question.limits.payload
-        self._judge = CallJudge(question, as_said=as_said, trusted=False)
+        self._judge = CallJudge(question, as_said=as_said, trusted=not question.small_model)
 
     def _allowed(self, events: list[Event]) -> list[Event]:
         # What is too long is not looked at any closer.
@@ -88,6 +88,7 @@ class LimitedReader(ReplyReader):
         sized = [of_allowed_size(event, self._payload) for event in events]
         judged = self._judge.judged(sized)
         self.doubt = self.doubt or self._judge.doubt
+        self.unwanted = frozenset(self._judge.unwanted)
         return judged
 
     def finish(self) -> list[Event]:

@@ -109,9 +109,9 @@ FORMATS = (
     ),
     CallFormat(name="phi", openers=("functools[",), read=read_block, at_line=True, tentative=True),
     CallFormat(
-        # Jamba, Apriel and Hunyuan hold JSON; Hunyuan 3 holds <tool_call> pairs.
+        # Jamba, Apriel, Hunyuan and Sarashina hold JSON; Hunyuan 3 holds <tool_call> pairs.
         name="jamba",
-        openers=("<tool_calls>",),
+        openers=("<tool_calls>", "<|tool_calls|>"),
         closers=("</tool_calls>",),
         read=read_block,
     ),

@@ -3,7 +3,7 @@
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.block import read_block
-from caal_node.reply_parser.syntax.tags import SPACES_IN_TAGS
+from caal_node.reply_parser.syntax.tags import SPACES_IN_TAGS, spellings
 
 
 def _read_opened(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
@@ -25,7 +25,11 @@ def _named(*kinds: str, quotes: str = '"') -> tuple[str, ...]:
     )
 
 
-_BAR = "｜DSML｜"
+def _dsml(*tags: str) -> tuple[str, ...]:
+    """Return tags like `/invoke` in DSML's namespace."""
+    names = (f"<{'/' * (tag[0] == '/')}｜DSML｜{tag.lstrip('/')}>" for tag in tags)
+    return tuple(spelling for name in names for spelling in spellings(name))
+
 
 FORMATS = (
     CallFormat(
@@ -37,10 +41,10 @@ FORMATS = (
     ),
     CallFormat(
         name="invoke-element",
-        openers=_named("invoke", f"{_BAR}invoke"),
-        closers=(f"</{_BAR}function_calls>", f"</{_BAR}tool_calls>"),
+        openers=_named("invoke", "｜DSML｜invoke", "｜DSML｜ invoke"),
+        closers=_dsml("/function_calls", "/tool_calls"),
         strays=(
-            *("</invoke>", f"</{_BAR}invoke>", f"</{_BAR}parameter>"),
+            *("</invoke>", *_dsml("/invoke", "/parameter")),
             *_named("parameter"),
         ),
         read=_read_opened,
@@ -53,9 +57,9 @@ FORMATS = (
     ),
     CallFormat(
         name="dsml",
-        openers=(f"<{_BAR}function_calls>", f"<{_BAR}tool_calls>"),
-        closers=(f"</{_BAR}function_calls>", f"</{_BAR}tool_calls>"),
-        strays=_named(f"{_BAR}parameter"),
+        openers=_dsml("function_calls", "tool_calls"),
+        closers=_dsml("/function_calls", "/tool_calls"),
+        strays=_named("｜DSML｜parameter", "｜DSML｜ parameter"),
         read=read_block,
     ),
     CallFormat(

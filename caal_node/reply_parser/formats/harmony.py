@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.block import read_named_block
 
@@ -20,6 +20,18 @@ _TO = re.compile(r"\bto=([^\s<]+)")
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
 _ENDS = ("<|end|>", "<|call|>", "<|return|>", "<|eom|>", "<|eot|>")
 _THOUGHT_ENDS = (*_ENDS, "<|start|>", "<|channel|>")
+_CHANNEL_MARK = "<|channel|>"
+_HEADER_ENDS = (_MESSAGE, "<|start|>", "<|end|>", _CHANNEL_MARK, "\n")
+_MAX_HEADER_PARTS = 8
+_BARE_HEADER = re.compile(
+    r"(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*"
+    r"(?P<channel>analysis|thought|thinking|commentary|final)\b(?:\s+to=(?P<to>[^\s<{]+))?"
+    r"(?:\s*<\|constrain\|>\s*json)?\s*"
+)
+_MARK = re.compile(r"<\|\w+\|>")
+_WORDS = ("assistant", "analysis", "commentary", "final", "to=", "json")
+"""Words of a header, in which a reply may be cut."""
+_SPOKEN_CHANNEL = "final"
 _HIDDEN_CHANNELS = frozenset({"analysis", "thought", "thinking"})
 
 
@@ -27,9 +39,9 @@ def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[
     cursor = context.cursor
     header = opener
     if opener != _MESSAGE:
-        rest, stop = yield from cursor.take_until((_MESSAGE, "<|start|>", "\n"), _MAX_HEADER_CHARS)
+        rest, stop = yield from _take_header(cursor, opener)
         if stop != _MESSAGE:
-            return False
+            return (yield from _read_without_message(context, call_format, header + rest))
         yield from cursor.take(_MESSAGE)
         header += rest
     to, channel = _TO.search(header), _CHANNEL.search(header)
@@ -42,10 +54,56 @@ def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[
         not recipient and channel is not None and channel[1].lower() in _HIDDEN_CHANNELS
     ):
         context.begin_thinking(_THOUGHT_ENDS)
+    elif not recipient and channel is not None and channel[1].lower() == _SPOKEN_CHANNEL:
+        context.literal = _THOUGHT_ENDS  # What looks like a call in it is shown, not made.
     elif recipient:
         yield from _read_call(context, call_format, recipient)
     elif channel is None and (yield from cursor.peek_any(("<atem:",))):
         yield from _read_call(context, call_format, "")
+    return True
+
+
+def _take_header(cursor: Cursor, opener: str) -> Steps[tuple[str, str]]:
+    """Take a message's header, and return it and what ends it: `<|message|>`, or what shows that
+    it is none. It has one channel, and may go on in the next line with a marker."""
+    parts: list[str] = []
+    next_parts = (_MESSAGE, "<|constrain|>", *((_CHANNEL_MARK,) if opener == "<|start|>" else ()))
+    while True:
+        rest, stop = yield from cursor.take_until(_HEADER_ENDS, _MAX_HEADER_CHARS)
+        parts.append(rest)
+        if stop == _CHANNEL_MARK and len(next_parts) > 2:
+            parts.append(cursor.advance_by(len(stop)))
+            next_parts = next_parts[:2]
+        elif stop != "\n" or len(parts) > _MAX_HEADER_PARTS:
+            return "".join(parts), stop
+        else:
+            yield from cursor.skip_space()
+            space = cursor.skipped
+            if (yield from cursor.peek_any(next_parts)) is None:
+                cursor.unread(space)
+                return "".join(parts), stop
+            parts.append(space)
+
+
+def _read_without_message(
+    context: ParseContext, call_format: CallFormat, header: str
+) -> Steps[bool]:
+    """Read a header that lacks its `<|message|>`, and what follows it. False: it is none."""
+    cursor = context.cursor
+    found = _BARE_HEADER.match(header)
+    if found is None:
+        words = _MARK.sub(" ", header).split()
+        whole = (
+            each.startswith("to=") or any(w.startswith(each) for w in _WORDS) for each in words
+        )
+        return not (yield from cursor.peek()) and all(whole)
+    cursor.unread(header[found.end() :])
+    if found["to"]:
+        yield from _read_call(context, call_format, found["to"])
+    elif found["channel"] in _HIDDEN_CHANNELS:
+        context.begin_thinking(_THOUGHT_ENDS)
+    elif found["channel"] == _SPOKEN_CHANNEL:
+        context.literal = _THOUGHT_ENDS
     return True
 
 

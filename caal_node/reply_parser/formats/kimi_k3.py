@@ -13,8 +13,12 @@ from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.repeated_keys import add
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
+_VALUE_END = f"{_CLOSE}argument{_SEP}"
+_VALUE_ENDS = (_VALUE_END, f"{_OPEN}argument ", f"{_CLOSE}call{_SEP}", f"{_CLOSE}tools{_SEP}")
 _MAX_HEADER_CHARS = 256
-_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_MAX_VALUE_CHARS = 2_000
+"""How far behind a closer in a value the value's own closer is looked for."""
+_ATTRIBUTE = re.compile(r'(?<!\w)(\w++)="([^"]*)"')
 
 
 def _read_header(cursor: Cursor) -> Steps[tuple[str, dict[str, str]]]:
@@ -56,11 +60,29 @@ def _read_call(context: ParseContext, name: str) -> Steps[None]:
             call.end(found)
             return
         if stop == _OPEN and "key" in attributes:
-            value, end = yield from cursor.take_until((_CLOSE,))
-            if not end:
+            value, ended = yield from _take_value(cursor)
+            if not ended:
                 call.cut_off()
                 return
             add(found, attributes["key"], _typed(call, attributes, value))
+
+
+def _take_value(cursor: Cursor) -> Steps[tuple[str, bool]]:
+    """Take a value, and return it and whether it came to its end: at the last of its closers in
+    front of the next argument or of the call's end."""
+    parts: list[str] = []
+    while True:
+        text, stop = yield from cursor.take_until(_VALUE_ENDS)
+        parts.append(text)
+        if stop != _VALUE_END:
+            return "".join(parts), bool(stop)
+        cursor.advance_by(len(stop))
+        text, following = yield from cursor.take_until(_VALUE_ENDS, _MAX_VALUE_CHARS)
+        cut = not following and bool(text.strip()) and not (yield from cursor.peek())
+        cursor.unread(text)
+        if following != _VALUE_END:
+            return "".join(parts), not cut
+        parts.append(stop)
 
 
 def _typed(call: OpenCall, attributes: dict[str, str], text: str) -> Any:

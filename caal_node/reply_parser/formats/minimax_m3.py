@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from caal_node.reply_parser.arguments import typed, untyped
+from caal_node.reply_parser.arguments import allowed_types, typed, untyped
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
@@ -80,6 +80,11 @@ def _value(element: _Element, schema: Any, root: Mapping[str, Any]) -> Any:
     if not element.children:
         if element.name == "":
             return {}
+        if not element.text and "string" not in (allowed := allowed_types(known, root)):
+            if "array" in allowed:
+                return []
+            if "object" in allowed:
+                return {}
         return typed(element.text, known, root=root) if known else untyped(element.text)
     if all(child.name == "item" for child in element.children):
         return [_value(child, known.get("items"), root) for child in element.children]

@@ -7,6 +7,7 @@ one family's syntax between another family's markers is understood, too.
 
 from __future__ import annotations
 
+from caal_node.reply_parser.argument_repair import is_cut, lacks_one_quote
 from caal_node.reply_parser.arguments import load_json
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.markers import SEPARATOR
@@ -136,7 +137,7 @@ def _read_brace(block: CallBlock) -> Steps[bool]:
     text, whole = yield from read_json(context.cursor)
     if not whole:
         cut = min((at for at in (text.find(c) for c in closers) if at >= 0), default=-1)
-        if cut < 0:
+        if cut < 0 or (is_cut(text) and not lacks_one_quote(text[:cut])):
             block.cut_off_pending()
             return False
         context.cursor.try_unread(text[cut:])
@@ -153,7 +154,7 @@ def _read_brace(block: CallBlock) -> Steps[bool]:
             block.made += 1
             end_from_value(context.calls, value)
             return True
-    block.take_call().end_json(text)
+    block.take_call().end_json(text, ended=not whole)
     return True
 
 

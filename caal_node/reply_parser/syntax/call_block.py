@@ -23,9 +23,11 @@ _MAX_PASSED = 4
 _MAX_TEXT_CHARS = 160
 _NAME_ENDS = ("<", "{", "[", "(", "\n", "`", "\\n", "]")
 _NAME_BEGINS = re.compile(r"[\w\"'`]")
-_NAME_AND_PAIRS = re.compile(r"(\w\S*)((?:\s+[\w.-]+=(?:\"[^\"]*\"|'[^']*'|\S+))+)")
+_NAME_AND_PAIRS = re.compile(
+    r"(\w\S*+)((?:\s++[\w.-]++=(?>\"[^\"]*\"(?!\S)|'[^']*'(?!\S)|[^\s\"']\S*+))++)"
+)
 _IDENTIFIER = re.compile(r"[^\W\d][\w.:/-]*")
-_PAIR = re.compile(r"([\w.-]+)=(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
+_PAIR = re.compile(r"(?<![\w.-])([\w.-]++)=(?:\"([^\"]*)\"|'([^']*)'|(\S+))")
 
 
 @dataclass(slots=True)
@@ -105,9 +107,13 @@ def read_word(block: CallBlock) -> Steps[bool]:
     if name.startswith("call:"):
         return (yield from _read_gemma_call(block, name[5:], stop))
     pairs = _NAME_AND_PAIRS.fullmatch(name)
-    if pairs is not None and (
-        tools.named(pairs[1]) is not None
-        or (tools.accepts_any_name and plausible(pairs[1]) and not tentative)
+    if (
+        pairs is not None
+        and stop
+        and (
+            tools.named(pairs[1]) is not None
+            or (tools.accepts_any_name and plausible(pairs[1]) and not tentative)
+        )
     ):
         block.end_pending()
         block.set_name(pairs[1])
@@ -144,13 +150,18 @@ def read_word(block: CallBlock) -> Steps[bool]:
         block.end_pending()
     block.set_name(name)
     if stop == "(":
-        inner, whole = yield from read_parentheses(cursor)
-        call = block.take_call()
-        if whole:
-            end_keywords(call, inner, context.markers)
-        else:
-            call.cut_off()
+        yield from _read_keywords(block)
     return True
+
+
+def _read_keywords(block: CallBlock) -> Steps[None]:
+    """Read the arguments in the round brackets that begin here, and end the pending call."""
+    inner, whole = yield from read_parentheses(block.context.cursor)
+    call = block.take_call()
+    if whole:
+        end_keywords(call, inner, block.context.markers)
+    else:
+        call.cut_off()
 
 
 def _own_tags(call_format: CallFormat) -> tuple[str, ...]:
@@ -186,10 +197,14 @@ def _end_with_pairs(call: OpenCall, text: str) -> None:
 def _read_gemma_call(block: CallBlock, name: str, stop: str) -> Steps[bool]:
     block.end_pending()
     block.set_name(name.strip())
+    cursor = block.context.cursor
+    if stop == "(":  # Small models mix it with Python's.
+        yield from _read_keywords(block)
+        return True
     if stop != "{":
         block.cut_off_pending()
         return stop != ""
-    text, ended = yield from read_braces(block.context.cursor, block.call_format.closers)
+    text, ended = yield from read_braces(cursor, block.call_format.closers)
     call = block.take_call()
     if ended:
         end_braces(call, text)

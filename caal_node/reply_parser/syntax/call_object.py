@@ -33,7 +33,7 @@ from caal_node.reply_parser.tool_index import properties_of
 _ID_KEYS = frozenset({"id", "index", "tool_call_id", "call_id"})
 _CALL_KEYS = frozenset((*NAME_KEYS, *WRAPPING_KEYS, *LIST_KEYS, *ARGUMENT_KEYS))
 _KNOWN_KEYS = _CALL_KEYS | _ID_KEYS | {"type"}
-_NAMED: Final = rf'\s*,?\s*\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\]+)"\s*'
+_NAMED: Final = rf'\s*+(?:,\s*+)?\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\]+)"\s*'
 _NEIGHBOUR: Final = re.compile(
     rf'(?:{_NAMED}\}}){{0,3}}{_NAMED},\s*"(?:{"|".join(ARGUMENT_KEYS)})"\s*:\s*\{{'
 )
@@ -100,6 +100,8 @@ class _ObjectReader:
         """Whether something of it was called or spoken already."""
         self.has_call_key = False
         """Whether a key has come that says what is called, or with what."""
+        self.bad_arguments = False
+        """Whether what the arguments' key holds is no object."""
         self.has_other_key = False
         """Whether a key has come that no call has."""
         self.broken_off = False
@@ -185,7 +187,10 @@ class _ObjectReader:
                 self.call = self._calls.open(self.name or "")
         if self.call is not None:
             if self.arguments is None:
-                end_with_parts(self.call, self._arguments_beside_name() or None)
+                given = self._arguments_beside_name() or None
+                if given is None and self.bad_arguments:
+                    self.call.fail("The arguments must be one JSON object.")
+                end_with_parts(self.call, given)
             else:
                 self.call.end_json(self.arguments)
             return True
@@ -276,6 +281,7 @@ class _ObjectReader:
         text, whole = yield from self._read_value()
         if not whole:
             return self._break_off()
+        self.bad_arguments = self.bad_arguments or key in ARGUMENT_KEYS
         if key == "description" and self.call is None and not self.marked:
             return False  # A tool is being described.
         if key == "error" and _decoded(text) in text_protocol.RESULT_ERRORS and not self.committed:

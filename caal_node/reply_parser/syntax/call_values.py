@@ -11,9 +11,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from caal_node.reply_parser.arguments import ARGUMENT_KEYS, BadArguments, load_json, repair_object
-from caal_node.reply_parser.call_builder import CallBuilder, OpenCall
+from caal_node.reply_parser.argument_repair import is_cut, is_too_deep, lacks_one_quote
+from caal_node.reply_parser.arguments import (
+    ARGUMENT_KEYS,
+    BadArguments,
+    has_unquoted_text,
+    load_json,
+    repair_object,
+)
+from caal_node.reply_parser.call_builder import CUT_OFF, CallBuilder, OpenCall
 from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.event_buffer import MarkerScrubber
 from caal_node.reply_parser.literal_parser import LiteralParser, UnreadableLiteral
 from caal_node.reply_parser.parse_context import ParseContext
 from caal_node.reply_parser.tool_index import properties_of
@@ -102,6 +110,17 @@ def end_broken(
     """
     cursor = context.cursor
     found = [at for at in (raw.find(closer) for closer in closers) if at >= 0]
+    swallowed = bool(found) and lacks_one_quote(raw[: min(found)])
+    if not (yield from cursor.peek()) and is_cut(raw) and not swallowed:
+        # A closer or a call in it may belong to a string, so at most speech can stand behind it.
+        if call is not None:
+            call.cut_off()
+        else:
+            context.calls.broken(name, CUT_OFF)
+        scrubber = MarkerScrubber(context.events)
+        scrubber.say(raw[min(found, default=len(raw)) :])
+        scrubber.end()
+        return
     if found:
         # The marker that ends the call was swallowed by a string that was never closed.
         cut = min(found)
@@ -112,10 +131,39 @@ def end_broken(
         raw, ended = raw + rest, bool(stop)
     if call is not None:
         _end_open_call(call, raw, ended)
+    elif not ended and _ends_in_string(raw):
+        context.calls.broken(name, CUT_OFF)  # What looks like a call in it belongs to the string.
     else:
-        value = next(_restarted_calls(raw), None) or _repaired(raw, ended)
-        if call_parts(value) is None or not end_from_value(context.calls, value):
+        value = next(_restarted_calls(raw), None) or _literal_list(raw) or _repaired(raw, ended)
+        is_call = isinstance(value, list) or call_parts(value) is not None
+        if not is_call or not end_from_value(context.calls, value):
             context.calls.broken(name, "The call is not valid JSON.")
+
+
+def _ends_in_string(raw: str) -> bool:
+    """Return whether `raw`, an object in Python's quotes, ends in a string of it."""
+    parser = LiteralParser(raw.strip())
+    try:
+        parser.mapping()
+    except UnreadableLiteral:
+        return False
+    return parser.cut
+
+
+def _literal_list(raw: str) -> list[Any] | None:
+    """Return the whole list of calls in Python's quotes whose first bracket was read before `raw`;
+    None where it is none."""
+    text = raw.strip()
+    if not text.endswith("]") or is_too_deep(text):
+        return None
+    parser = LiteralParser(f"[{text}")
+    try:
+        value: Any = parser.value()
+    except UnreadableLiteral:
+        return None
+    if parser.cut or parser.skip_space() or has_unquoted_text(value):
+        return None
+    return value if all(call_parts(entry) is not None for entry in value) else None
 
 
 def _repaired(raw: str, ended: bool) -> Any:
@@ -123,9 +171,12 @@ def _repaired(raw: str, ended: bool) -> Any:
     value: Any = None
     if ended or raw.rstrip().endswith("}"):
         try:
-            value = LiteralParser(raw.strip()).mapping()
+            parser = LiteralParser(raw.strip())
+            value = parser.mapping()
         except UnreadableLiteral:
             value = None
+        else:
+            value = value if ended or not parser.cut else None
     if call_parts(value) is None and ended:
         try:
             value = repair_object(raw, None)

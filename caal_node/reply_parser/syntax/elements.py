@@ -12,7 +12,7 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
-from caal_node.reply_parser.arguments import parse_literal, typed, untyped
+from caal_node.reply_parser.arguments import allowed_types, parse_literal, typed, untyped
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
@@ -25,7 +25,7 @@ _VALUE_KINDS = ("parameter", "param", "argument", "arg")
 _CDATA = "<![CDATA["
 _MAX_TYPE_CHARS = 32
 _MAX_VALUE_CHARS = 2_000
-"""How far behind a call's closer the parameter's own closer is looked for."""
+"""How far behind a closer or a tag in a value the value's own closer is looked for."""
 
 
 def read_elements(context: ParseContext, call_format: CallFormat, opened: Tag) -> Steps[None]:
@@ -36,16 +36,12 @@ def read_elements(context: ParseContext, call_format: CallFormat, opened: Tag) -
     if (yield from cursor.skip_space()) == "{":
         yield from read_arguments(cursor, call)
         yield from cursor.skip_space()
-        yield from cursor.take(opened.closer)
+        yield from cursor.take_any(opened.closers)
         return
     while True:
         _, stop = yield from cursor.take_until(("<",))
         if not stop:
-            # Nothing in the call says that it is complete: only what was given can.
-            if opened.equals and found and _is_complete(call, found):
-                call.end(found)
-            else:
-                call.cut_off()
+            call.cut_off()
             return
         tag = yield from read_tag(cursor)
         if tag is None:
@@ -53,7 +49,7 @@ def read_elements(context: ParseContext, call_format: CallFormat, opened: Tag) -
                 cursor.advance_by(1)
             continue
         if tag.closing and tag.kind in _CALL_KINDS:
-            if tag.text != opened.closer:
+            if tag.text not in opened.closers:
                 cursor.unread(tag.text)
             break
         if tag.kind in ("invoke", "function", "tool_call") or tag.text in call_format.openers:
@@ -66,7 +62,7 @@ def read_elements(context: ParseContext, call_format: CallFormat, opened: Tag) -
         if key is None:
             continue
         value, ended = yield from _read_value(cursor, call_format, opened, tag, call, key)
-        if not ended and not (opened.equals and _is_complete(call, {**found, key: value})):
+        if not ended:
             call.cut_off()
             return
         add(found, key, value)
@@ -94,7 +90,15 @@ def type_value(text: str, call: OpenCall, key: str, call_format: CallFormat, sai
 
 
 def _is_complete(call: OpenCall, found: Mapping[str, Any]) -> bool:
-    return call.tool is None or set(call.tool.required) <= set(found)
+    """Return whether `found` is all that the tool takes, so that nothing can follow it."""
+    tool = call.tool
+    return (
+        tool is not None
+        and tool.properties.keys() == found.keys()
+        and not tool.schema.get("additionalProperties")
+        # A list may go on by its key, once for each item.
+        and not any("array" in allowed_types(p, tool.schema) for p in tool.properties.values())
+    )
 
 
 def _key_of(tag: Tag, call: OpenCall) -> str | None:
@@ -117,16 +121,10 @@ def _read_value(
     if tag.kind == "param" and (yield from cursor.take(_CDATA)):
         text, stop = yield from cursor.take_until(("]]>",))
         yield from cursor.take("]]>")
-        yield from cursor.take(tag.closer)
+        yield from cursor.take_any(tag.closers)
         return type_value(text, call, key, call_format), bool(stop)
-    stops = {tag.closer, opened.closer, *call_format.closers}
-    if tag.kind in _VALUE_KINDS:
-        stops.add(tag.head)
-    text, stop = yield from cursor.take_until(tuple(stops))
-    own = stop in ("", tag.closer, tag.head)
-    if not own and not (yield from _call_is_over(cursor, call_format, stop)):
-        text += yield from _read_rest_of_value(cursor, opened, tag)
-    yield from cursor.take(tag.closer)
+    text, ended = yield from _take_value(cursor, call_format, opened, tag, call, key)
+    yield from cursor.take_any(tag.closers)
     if tag.equals:
         # One newline on either side frames the value.
         text = text.removeprefix("\n").removesuffix("\n")
@@ -134,41 +132,114 @@ def _read_value(
         text = html.unescape(text)
     is_string = tag.attributes.get("string")
     if is_string == "true":
-        return text, bool(stop)
+        return text, ended
     if is_string == "false":
-        return parse_literal(text.strip()), bool(stop)
+        return parse_literal(text.strip()), ended
     said = tag.attributes.get("type", "")
-    return type_value(text, call, key, call_format, said), bool(stop)
+    return type_value(text, call, key, call_format, said), ended
+
+
+def _take_value(
+    cursor: Cursor, call_format: CallFormat, opened: Tag, tag: Tag, call: OpenCall, key: str
+) -> Steps[tuple[str, bool]]:
+    """Take a value's text, and return it and whether it came to its end.
+
+    Nothing in it is escaped. It ends at its last closer in front of the next parameter or of the
+    call's end; where closers are missing, at that parameter or end.
+    """
+    heads = tag.heads if tag.kind in _VALUE_KINDS else ()
+    stops = tuple({*tag.closers, *heads, *opened.closers, *call_format.closers})
+    parts: list[str] = []
+    while True:
+        text, stop = yield from cursor.take_until(stops)
+        parts.append(text)
+        if not stop:
+            return "".join(parts), False
+        if stop in tag.closers:
+            cursor.advance_by(len(stop))
+            following = yield from _next_stop(cursor, stops, heads, call, key)
+            if following not in tag.closers:
+                is_text = isinstance(type_value("".join(parts), call, key, call_format), str)
+                if following is None and is_text and (yield from cursor.peek()):
+                    cursor.take_rest()  # The reply may have been cut inside the value.
+                    return "".join(parts), False
+                cursor.unread(stop)
+                return "".join(parts), True
+            parts.append(stop)
+        elif stop in heads:
+            if not (yield from _is_text(cursor, call, key)):
+                return "".join(parts), True
+            parts.append(cursor.advance_by(len(stop)))
+        else:
+            over = yield from _call_is_over(cursor, call_format, stop)
+            ends = (*tag.closers, *heads, *opened.heads)
+            rest, found = yield from cursor.take_until(ends, _MAX_VALUE_CHARS)
+            if found in tag.closers:
+                parts.append(rest)  # Code and notes show such tags.
+                continue
+            value = "".join(parts)
+            is_text = isinstance(type_value(value, call, key, call_format), str)
+            if (
+                is_text
+                and not (over and value.strip())
+                and not found
+                and not (yield from cursor.peek())
+            ):
+                return value + rest, False
+            cursor.unread(rest)
+            return value, True
+
+
+def _next_stop(
+    cursor: Cursor, stops: tuple[str, ...], heads: tuple[str, ...], call: OpenCall, key: str
+) -> Steps[str | None]:
+    """Return the first of `stops` that comes, without taking anything: "" where none is near, and
+    None where the reply ends first. A head that is text is passed."""
+    passed: list[str] = []
+    left = _MAX_VALUE_CHARS
+    while True:
+        text, stop = yield from cursor.take_until(stops, left)
+        passed.append(text)
+        left -= len(text) + len(stop)
+        framed = not "".join(passed).strip()  # Nothing else stands between two parameters.
+        if stop not in heads or framed or left < 0 or not (yield from _is_text(cursor, call, key)):
+            over = not stop and not (yield from cursor.peek())
+            cursor.unread("".join(passed))
+            return None if over else stop
+        passed.append(cursor.advance_by(len(stop)))
+
+
+def _is_text(cursor: Cursor, call: OpenCall, key: str) -> Steps[bool]:
+    """Return whether the head that comes is a part of the value of `key`: it is no parameter's."""
+    tool = call.tool
+    if tool is None or not tool.properties:
+        return False
+    tag = yield from read_tag(cursor)
+    if tag is None:
+        return True
+    cursor.unread(tag.text)
+    return tag.value not in tool.properties and "string" in allowed_types(
+        tool.properties.get(key), tool.schema
+    )
 
 
 def _call_is_over(cursor: Cursor, call_format: CallFormat, stop: str) -> Steps[bool]:
-    """Return whether nothing but the call's end stands at `stop`, so that its value is over."""
+    """Return whether nothing but the call's end stands at `stop`, so that its value is over: the
+    same closer twice stands in a value."""
     yield from cursor.take(stop)
-    char = yield from cursor.skip_space()
+    yield from cursor.skip_space()
     space = cursor.skipped
-    over = not char or (yield from cursor.peek_any(call_format.closers)) is not None
-    over = over or (stop in call_format.closers and "\n" in space)
+    others = tuple(closer for closer in call_format.closers if closer != stop)
+    over = (yield from cursor.peek_any(others)) is not None
     cursor.unread(stop + space)
     return over
-
-
-def _read_rest_of_value(cursor: Cursor, opened: Tag, tag: Tag) -> Steps[str]:
-    """Return what still belongs to a value that holds the call's own closer: everything up to the
-    parameter's closer, if that comes before another parameter or call begins. Code shows such
-    tags."""
-    stops = (tag.closer, tag.head, opened.head)
-    text, stop = yield from cursor.take_until(stops, _MAX_VALUE_CHARS)
-    if stop == tag.closer:
-        return text
-    cursor.unread(text)
-    return ""
 
 
 def read_pairs(cursor: Cursor, call_format: CallFormat, call: OpenCall, first: Tag) -> Steps[None]:
     """Read the keys and values of `call`, from behind the first `<arg_key>`, which is `first`."""
     key_close = first.closer
     value_open = first.text.replace("arg_key", "arg_value")
-    value_close = value_open.replace("<", "</", 1)
+    call_close = key_close.replace("arg_key", "tool_call")
     found: dict[str, Any] = {}
     while True:
         key, stop = yield from cursor.take_until((key_close, *call_format.closers))
@@ -180,37 +251,40 @@ def read_pairs(cursor: Cursor, call_format: CallFormat, call: OpenCall, first: T
             return
         yield from cursor.take(key_close)
         said = yield from _read_pair_type(cursor, first.text.replace("arg_key", "arg_type"))
-        value, stop = yield from _read_pair_value(
-            cursor, value_open, value_close, (first.text, *call_format.closers)
+        value, stop, certain = yield from _read_pair_value(
+            cursor, key_close, value_open, tuple({first.text, call_close, *call_format.closers})
         )
         if value is not None:
-            if not stop:
+            typed_value = type_value(value, call, key.strip(), call_format, said)
+            if not stop or (not certain and isinstance(typed_value, str)):
+                cursor.take_rest()  # It may belong to the value.
                 call.cut_off()
                 return
-            typed_value = type_value(value, call, key.strip(), call_format, said)
             add(found, key.strip(), typed_value)
         while (yield from cursor.skip_space()) == "\\" and (yield from cursor.take("\\n")):
             pass  # A newline that was escaped once too often.
         if (yield from cursor.take(first.text)):
             continue
         closing = yield from cursor.peek_any(call_format.closers)
-        if closing is None and (yield from _reply_ends(cursor, call_format)):
-            # The call is made only when nothing can be missing.
-            if call.tool is None or set(call.tool.properties) <= set(found):
-                call.end(found)
-            else:
-                call.cut_off()
-            return
-        call.end(found)
+        ends = (first.text, "\\n", *call_format.closers)
+        if (
+            closing is None
+            and (yield from _reply_ends(cursor, ends))
+            and not _is_complete(call, found)
+        ):
+            call.cut_off()
+        else:
+            call.end(found)
         return
 
 
-def _reply_ends(cursor: Cursor, call_format: CallFormat) -> Steps[bool]:
-    """Return whether the reply ends here, or in the middle of a closer, which is taken then."""
+def _reply_ends(cursor: Cursor, literals: tuple[str, ...]) -> Steps[bool]:
+    """Return whether the reply ends here, or in the middle of one of `literals`, which is taken
+    then."""
     if not (yield from cursor.peek()):
         return True
     rest = cursor.text[cursor.at :]
-    if cursor.closed and any(closer.startswith(rest) for closer in call_format.closers):
+    if cursor.closed and any(literal.startswith(rest) for literal in literals):
         cursor.take_rest()
         return True
     return False
@@ -230,9 +304,11 @@ def _read_pair_type(cursor: Cursor, type_open: str) -> Steps[str]:
 
 
 def _read_pair_value(
-    cursor: Cursor, value_open: str, value_close: str, others: tuple[str, ...]
-) -> Steps[tuple[str | None, str]]:
-    """Return the value behind a key, and what ended it; None when there is no value."""
+    cursor: Cursor, key_close: str, value_open: str, others: tuple[str, ...]
+) -> Steps[tuple[str | None, str, bool]]:
+    """Return the value behind a key, what ended it, and whether more text could not have gone on
+    with it; None when there is no value."""
+    value_close = value_open.replace("<", "</", 1)
     following = yield from cursor.skip_space()
     if following == "\\":
         yield from cursor.take("\\n")
@@ -240,7 +316,33 @@ def _read_pair_value(
     if not (yield from cursor.take(value_open)) and (
         not following or (yield from cursor.peek_any(others)) is not None
     ):
-        return None, ""
-    text, stop = yield from cursor.take_until((value_close, *others))
-    yield from cursor.take(value_close)
-    return text, stop
+        return None, "", True
+    stops, parts = (value_close, *others), list[str]()
+    while True:
+        text, stop = yield from cursor.take_until(stops)
+        parts.append(text)
+        certain = bool(stop)
+        if stop == value_close:
+            # The last one in front of the next key or the call's end is the value's own.
+            cursor.advance_by(len(stop))
+            text, following = yield from cursor.take_until(stops, _MAX_VALUE_CHARS)
+            over = not following and not (yield from cursor.peek())
+            cursor.unread(text)
+            if following == value_close:
+                parts.append(stop)
+                continue
+            bare = text.strip()
+            begun = [each for each in stops if each.startswith(bare)]
+            certain = not (over and bare) or (bool(begun) and value_close not in begun)
+        elif stop:
+            # A key's or a call's tag is a part of the value if the value goes on to its closer.
+            ends = (value_close, value_open, key_close)
+            text, following = yield from cursor.take_until(ends, _MAX_VALUE_CHARS)
+            if following == value_close:
+                parts.append(text)
+                continue
+            # At the reply's very end the tag is the call's, unless it ends one in the value.
+            alone = text.strip() == stop and stop.replace("/", "") not in "".join(parts)
+            certain = alone or bool(following or (yield from cursor.peek()))
+            cursor.unread(text)
+        return "".join(parts), stop, certain

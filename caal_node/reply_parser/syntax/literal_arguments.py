@@ -22,6 +22,9 @@ from caal_node.reply_parser.repeated_keys import RepeatedValues
 from caal_node.reply_parser.syntax.streamed_values import PYTHON, read_nested
 from caal_node.reply_parser.tool_index import ToolSignature, properties_of
 
+_MAX_STRING_CHARS = 2_000
+"""How far behind a closer in a string the string's own quote is looked for."""
+
 
 def read_parentheses(cursor: Cursor) -> Steps[tuple[str, bool]]:
     """Take the bracket that begins here, and return what stands in it and whether it was closed."""
@@ -95,15 +98,36 @@ def read_braces(cursor: Cursor, closers: tuple[str, ...]) -> Steps[tuple[str, bo
             return "".join(parts), bool(stop)
         parts.append(cursor.advance_by(len(stop)))
         if stop in GEMMA_QUOTES:
-            text, end = yield from cursor.take_until((stop, *closers))
+            text, ended = yield from _take_string(cursor, stop, closers)
             parts.append(text)
-            if end != stop:
-                return "".join(parts), bool(end)
-            parts.append(cursor.advance_by(len(stop)))
+            if not ended:
+                return "".join(parts), text.rstrip().endswith("}") and bool(
+                    (yield from cursor.peek())
+                )
             continue
         depth += 1 if stop == "{" else -1
         if depth <= 0:
             return "".join(parts), True
+
+
+def _take_string(cursor: Cursor, quote: str, closers: tuple[str, ...]) -> Steps[tuple[str, bool]]:
+    """Take the rest of Gemma's string with the quote that ends it, and return it and whether that
+    came. A closer in front of the quote is a part of the string, unless another string begins
+    behind it, as it does where the quote was forgotten."""
+    parts: list[str] = []
+    while True:
+        text, stop = yield from cursor.take_until((quote, *closers))
+        parts.append(text)
+        if not stop:
+            return "".join(parts), False
+        if stop == quote:
+            parts.append(cursor.advance_by(len(quote)))
+            return "".join(parts), True
+        text, following = yield from cursor.take_until((quote, "call:"), _MAX_STRING_CHARS)
+        if following != quote:
+            cursor.unread(text)
+            return "".join(parts), False
+        parts.append(text)
 
 
 def end_braces(call: OpenCall, text: str) -> None:

@@ -18,14 +18,16 @@ BYTE_SPACES = "Ġ▁"
 SPACES_IN_TAGS = (" ", *BYTE_SPACES, "")
 """What may stand between a tag's kind and its attribute."""
 _PARTS = re.compile(
-    r"<(?P<close>/?)(?P<space>(?:[^\s<>=:/\"']*[:｜|]|longcat_)?)"
+    r"<(?P<close>/?)(?P<space>(?:[^\s<>=:/\"']*[:｜|]|longcat_)?) ?"
     r"(?P<kind>[A-Za-z_]+)(?P<rest>[^>]*)>?",
     re.DOTALL,
 )
-ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"<>]*)\"?|'([^'<>]*)'?)")
+ATTRIBUTE = re.compile(r"(?<![\w-])([\w-]++)\s*+=\s*+(?:\"([^\"<>]*)\"?|'([^'<>]*)'?)")
 _TOKEN_INSIDE = re.compile(r"(?!\A)<[|｜][^<>]*[|｜]>")
 _SPECIAL_TOKEN = re.compile(SPECIAL)
 _SPACE_OR_VALUE = re.compile(rf"\"[^\"]*\"|[{BYTE_SPACES}]")
+_HEAD = re.compile(r"<(?P<name>(?:[^\s=>]*[｜|] )?[^\s=>]+)[\s=]?")
+_BAR_IN_DSML = re.compile(r"(?<=DSML)｜ ?")
 _GLUED = re.compile(r"(</?(?:[^\s<>=:/\"']*[:｜|])?(?:function|invoke|param(?:eter)?))(name=[\"'])")
 
 
@@ -47,14 +49,26 @@ class Tag:
     @property
     def closer(self) -> str:
         """The tag that ends this one."""
-        head = re.match(r"<[^\s=>]+", _spaced(self.text))
-        return f"</{head.group()[1:]}>" if head else ""
+        return self.closers[0]
 
     @property
-    def head(self) -> str:
-        """How a sibling of this one begins."""
-        found = re.match(r"<[^\s=>]+[\s=]?", self.text)
-        return found.group() if found else self.text
+    def closers(self) -> tuple[str, ...]:
+        """The tags that end this one, in all spellings."""
+        head = _HEAD.match(_spaced(self.text))
+        return spellings(f"</{head['name']}>") if head else ("",)
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """How a sibling of this one begins, in all spellings."""
+        head = _HEAD.match(self.text)
+        return spellings(head.group() if head else self.text)
+
+
+def spellings(tag: str) -> tuple[str, ...]:
+    """Return the ways of writing a tag: models put a space behind DSML's namespace, or none."""
+    if _BAR_IN_DSML.search(tag) is None:
+        return (tag,)
+    return tuple(_BAR_IN_DSML.sub(bar, tag, count=1) for bar in ("｜", "｜ "))
 
 
 def read_tag(cursor: Cursor) -> Steps[Tag | None]:

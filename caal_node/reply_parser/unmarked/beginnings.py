@@ -153,7 +153,7 @@ def read_missing_recipient(context: ParseContext) -> Steps[None]:
     name, stop = yield from cursor.take_until(stops, _MAX_HEADER_CHARS)
     cursor.unread(header + name)
     start = FORMAT_BY_OPENER["<|start|>"]
-    if not stop.startswith("<|") or not (yield from context.read_format(start, "")):
+    if not stop.startswith("<|") or not (yield from context.read_format(start, "<|start|>")):
         context.say(cursor.advance_by(len(header)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from caal_node.reply_parser.argument_repair import is_cut
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.markers import MAX_BRACKET_SPACE_CHARS
 from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
@@ -14,12 +15,13 @@ from caal_node.reply_parser.tool_index import MAX_NAME_CHARS, plausible
 ENDS_INSIDE = "The reply ends in the middle of the call."
 _IDENTIFIER = re.compile(r"(?:[^\W\d][\w.\-]*)?")
 _KEYWORD = re.compile(r"\s*(?:\)|[^\W\d]\w*\s*=(?!=))")
-_MAY_BECOME_KEYWORD = re.compile(r"\s*\w*\s*=?")
+_OBJECT = re.compile(r"\s*\{")
+_MAY_BECOME_KEYWORD = re.compile(r"\s*+(?:\w++\s*+)?=?")
 _MAX_KEYWORD_CHARS = 80
 _SECOND_BEGINNING = re.compile(r"(?<=\n)[^\S\n]*[{\[][^\n]*\Z|\{\s*\"\Z")
 """The beginning of another object at the end of what was read: on a line of its own, or where a
 string of the one before seemed to end."""
-_SPEECH_BEHIND = re.compile(r"\n(?=\s*\w)|```")
+_SPEECH_BEHIND = re.compile(r"(?<!\s)[^\S\n]*+(?P<line>\n)(?=\s*\w)|```")
 """What neither a name nor a key continues with."""
 _MAX_OPEN_STRING_CHARS = 128
 """The most of a name or a key in which the reply may end."""
@@ -74,7 +76,7 @@ def report_end_inside(context: ParseContext, text: str) -> bool:
     # Perhaps only a quote is missing, and then there is speech behind the call's last line.
     open_string = text.rpartition('"')[2]
     speech = _SPEECH_BEHIND.search(open_string)
-    held = open_string[: speech.start()] if speech is not None else open_string
+    held = open_string[: speech.start(speech.lastgroup or 0)] if speech is not None else open_string
     if len(held) > _MAX_OPEN_STRING_CHARS:
         return False
     context.calls.broken("", ENDS_INSIDE)
@@ -103,7 +105,8 @@ def _settle(context: ParseContext, read: ReadOutcome) -> Steps[None]:
     if read is ReadOutcome.CALL:
         context.position.after_call()
         return
-    again = _SECOND_BEGINNING.search(text, 1)
+    cut = cursor.closed and cursor.at >= len(cursor.text) and is_cut(text)
+    again = None if cut else _SECOND_BEGINNING.search(text, 1)
     restarted = again is not None and "{" in text[: again.start()]
     if again is not None:
         cursor.unread(text[again.start() :])
@@ -144,7 +147,8 @@ def _read_python_list(context: ParseContext) -> Steps[ReadOutcome]:
         known = calls.tools.named(name) is not None
         if not made and ((context.events.spoken and not known) or context.position.example):
             return refused
-        if not made and (read := (yield from _check_keyword(context))) is not ReadOutcome.CALL:
+        read = ReadOutcome.CALL if made else (yield from _check_keyword(context, known))
+        if read is not ReadOutcome.CALL:
             return read
         call = calls.open(name)
         made = True
@@ -163,15 +167,17 @@ def _read_python_list(context: ParseContext) -> Steps[ReadOutcome]:
         return ReadOutcome.CALL
 
 
-def _check_keyword(context: ParseContext) -> Steps[ReadOutcome]:
+def _check_keyword(context: ParseContext, known: bool) -> Steps[ReadOutcome]:
     """Find out whether the bracket that begins here holds `name=` or nothing, as a call's
-    does. Where a marker stands instead, it is taken."""
+    does, or an object, as that of a known tool may. Where a marker stands instead, it is taken."""
     cursor, markers = context.cursor, context.markers
     length = 2
     while (yield from cursor.has(length)):
         inside = markers.removed_from(cursor.text[cursor.at + 1 : cursor.at + length])
         if markers.partial_start(inside) == len(inside):
             if _KEYWORD.match(inside + " ") and not inside.endswith("="):
+                return ReadOutcome.CALL
+            if known and _OBJECT.match(cursor.text, cursor.at + 1):
                 return ReadOutcome.CALL
             if not _MAY_BECOME_KEYWORD.fullmatch(inside) or length > _MAX_KEYWORD_CHARS:
                 break

@@ -10,6 +10,7 @@ parameters, and nothing else is in it.
 from __future__ import annotations
 
 import html
+import re
 from typing import Any
 
 from caal_node.reply_parser.arguments import typed
@@ -19,13 +20,14 @@ from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax.literal_arguments import parse_arguments, read_parentheses
 from caal_node.reply_parser.syntax.streamed_values import read_arguments
 from caal_node.reply_parser.syntax.tags import ATTRIBUTE, MAX_TAG_CHARS, Tag, read_tag
-from caal_node.reply_parser.tool_index import ToolSignature
+from caal_node.reply_parser.tool_index import ToolSignature, properties_of
 
 _MESSAGE = "<|message|>"
 """Opens a message whose header names its recipient; a bare name is what is left of one."""
 _MAX_SPACE_CHARS = 32
 _BEHIND_NAME = (" ", "\t", "\n", "/", ">")
 _TAG_ENDS = " \t\r\n/>"
+_FIRST_ATTRIBUTE = re.compile(r"\s+([\w-]+)\s*=")
 
 
 def peek_tool_name(context: ParseContext, char: str) -> Steps[str | None]:
@@ -108,6 +110,10 @@ def read_named_tag(context: ParseContext, name: str) -> Steps[ReadOutcome]:
     cursor, markers = context.cursor, context.markers
     tag = yield from read_tag(cursor)
     tool = context.calls.tools.named(name)
+    if tag is None and _ends_in_tag(context, name, tool):
+        cursor.take_rest()
+        context.calls.open(name).cut_off()
+        return ReadOutcome.CALL
     if tag is None:
         return _take_up_to_marker(context)
     behind_name = len(name) + 1
@@ -135,6 +141,15 @@ def read_named_tag(context: ParseContext, name: str) -> Steps[ReadOutcome]:
         if not (yield from cursor.take(tag.closer)):
             cursor.unread(space)
     return ReadOutcome.CALL
+
+
+def _ends_in_tag(context: ParseContext, name: str, tool: ToolSignature | None) -> bool:
+    """Return whether the reply ends in the tag that begins here, behind an attribute's name."""
+    text = context.cursor.text[context.cursor.at :]
+    if not context.cursor.closed or len(text) > MAX_TAG_CHARS:
+        return False
+    first = _FIRST_ATTRIBUTE.match(text, len(name) + 1)
+    return first is not None and first[1] in properties_of(tool)
 
 
 def _take_up_to_marker(context: ParseContext) -> ReadOutcome:

@@ -85,7 +85,7 @@ class CallLimits(CallMiddleware):
         self._effect_of: Final = effect_of
         self._counts: Final = CallCounts(clock)
         self._turns: Final[OrderedDict[str, _Turn]] = OrderedDict()
-        self._fitting: Final[dict[tuple[str, Effect], list[LimitRule]]] = {}
+        self._fitting: Final[dict[tuple[tuple[str, ...], Effect], list[LimitRule]]] = {}
 
     async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:
         began = time.perf_counter()
@@ -164,10 +164,10 @@ class CallLimits(CallMiddleware):
         if rules is not self._known_rules or len(self._fitting) >= TOOLS_MAX:
             self._known_rules = rules
             self._fitting.clear()
-        tool, effect = entry.exposed, self._effect_of(entry)
-        if (fitting := self._fitting.get((tool, effect))) is None:
-            fitting = [rule for rule in dict.fromkeys(rules) if rule.fits_tool(tool, effect)]
-            self._fitting[tool, effect] = fitting
+        names, effect = entry.spec.known_as(entry.exposed), self._effect_of(entry)
+        if (fitting := self._fitting.get((names, effect))) is None:
+            fitting = [rule for rule in dict.fromkeys(rules) if rule.fits_tool(names, effect)]
+            self._fitting[names, effect] = fitting
         return fitting
 
     def _wait_s(self, turn: _Turn, key: Key, most: int, length_s: float) -> float:

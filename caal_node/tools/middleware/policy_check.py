@@ -78,6 +78,20 @@ class PolicyCheck(CallMiddleware):
         call.note(self.name, "allowed", judged.line, began)
         return await proceed()
 
+    def check_again(self, call: ToolCallRequest) -> None:
+        """Refuse what a reload has forbidden while a person was asked.
+
+        A yes that a rule asks for only since then was never asked for.
+        """
+        judged = self._judge(call)
+        if judged.action == "allow":
+            return
+        known = any(each.by == self.name and each.line == judged.line for each in call.decisions)
+        confirmed = any(each.verdict == "confirmed" for each in call.decisions)
+        if not known and not (judged.action == "confirm" and confirmed):
+            call.note(self.name, "refused", judged.line, time.perf_counter())
+            raise self._refusal(call.entry, judged)
+
     def preview(self, call: ToolCallRequest) -> Preview:
         judged = self._judge(call)
         if judged.action in self._left_to_others:

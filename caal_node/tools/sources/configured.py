@@ -27,16 +27,27 @@ def configured_tiers(settings: Settings) -> dict[TierName, ToolSource]:
     tiers: dict[TierName, ToolSource] = {}
     if settings.n8n_url:
         tiers["n8n"] = n8n_tier(settings)
-    tiers["mcp"] = McpToolSource(
+    tiers["mcp"] = mcp_tier(settings, catalogue=cache.root() / "mcp")
+    return tiers
+
+
+def mcp_tier(
+    settings: Settings, *, catalogue: Path | None, ready_s: float | None = None
+) -> McpToolSource:
+    """Return the MCP servers of the settings, with what was accepted of them and their sign-ins.
+
+    `catalogue` and `ready_s` are as in `McpToolSource`.
+    """
+    return McpToolSource(
         settings.mcp_servers,
         call_timeout_s=settings.tool_timeout,
         tool_tokens=settings.tool_tokens,
-        catalogue=cache.root() / "mcp",
+        catalogue=catalogue,
         pins=Pins(paths.tool_pins(), settings.mcp_new_tools),
         room_path=settings.mcp_path,
         oauth=_sign_ins(paths.sign_ins()),
+        ready_s=ready_s,
     )
-    return tiers
 
 
 @lru_cache

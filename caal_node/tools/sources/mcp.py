@@ -43,6 +43,7 @@ class McpToolSource(ToolSource):
         pins: Where definitions are kept as they were accepted; None takes any.
         room_path: The folder that the room works in, for servers that want one.
         oauth: Signs in to remote servers that want it.
+        ready_s: Seconds that a discovery waits for servers; None is `READY_S`.
     """
 
     def __init__(
@@ -55,13 +56,15 @@ class McpToolSource(ToolSource):
         pins: mcp_bridge.Pins | None = None,
         room_path: Path | None = None,
         oauth: mcp_bridge.OAuth | None = None,
+        ready_s: float | None = None,
     ) -> None:
         self._config = config
+        self._ready_s = READY_S if ready_s is None else ready_s
         self._room_path = str(room_path.expanduser()) if room_path else None
         self._make_manager = partial(
             mcp_bridge.ServerManager,
             call_timeout_s=call_timeout_s,
-            ready_s=READY_S,
+            ready_s=self._ready_s,
             catalogue=mcp_bridge.Catalogue(catalogue) if catalogue else None,
             pins=pins,
             on_event=self._on_bridge_event,
@@ -83,7 +86,7 @@ class McpToolSource(ToolSource):
         self._secrets: tuple[str, ...] = ()
 
     async def discover(self) -> ToolListing:
-        until = asyncio.get_running_loop().time() + READY_S
+        until = asyncio.get_running_loop().time() + self._ready_s
         self._config_error = {}
         try:
             configs = await asyncio.to_thread(
@@ -95,7 +98,7 @@ class McpToolSource(ToolSource):
         else:
             self._secrets = tuple(chain.from_iterable(config.keys() for config in configs))
             if self._manager is not None:
-                await self._manager.reload(configs, ready_s=READY_S)
+                await self._manager.reload(configs, ready_s=self._ready_s)
             elif configs:
                 manager = self._make_manager(configs)
                 self._manager = await self._exit_stack.enter_async_context(manager)

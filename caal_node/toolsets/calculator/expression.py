@@ -22,7 +22,7 @@ from caal_node.toolsets.calculator.exact import (
     remainder,
     root,
 )
-from caal_node.toolsets.calculator.tokens import ExpressionToken, tokens
+from caal_node.toolsets.calculator.tokens import ExpressionToken, check_length, tokens
 
 DEPTH_MAX: Final = 40
 """Brackets in brackets; nobody says more than three."""
@@ -34,8 +34,10 @@ _SHARE_OF: Final = re.compile(
     r"|^(?:what(?:'s| is) )?(?P<part3>.+?) as an? (?:percent(?:age)?|per ?cent|%) of"
     r" (?P<whole3>.+?)\??$"
 )
-_BETWEEN: Final = re.compile(r"^(?:please )?(?:split|divide) (.+?) (?:by|between|among|into) (.+)$")
-_FROM: Final = re.compile(r"^(?:please )?subtract (.+?) from (.+)$")
+_BETWEEN: Final = re.compile(
+    r"(?:please )?(?:split|divide) (.+?) (?:by|between|among|into) (.+)", re.DOTALL
+)
+_FROM: Final = re.compile(r"(?:please )?subtract (.+?) from (.+)", re.DOTALL)
 
 
 def reckon(text: str) -> Value:
@@ -44,6 +46,7 @@ def reckon(text: str) -> Value:
     Raises:
         CannotReckon: it is none, or has no value; the text says why.
     """
+    check_length(text)
     plain = " ".join(text.lower().split())
     if (match := _SHARE_OF.match(plain)) is not None:
         part = match["part"] or match["part2"] or match["part3"]

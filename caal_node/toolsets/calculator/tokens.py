@@ -66,14 +66,19 @@ class ExpressionToken:
     number: Fraction | None = None
 
 
+def check_length(text: str) -> None:
+    """Raise CannotReckon where a text is too long to be looked at."""
+    if len(text) > TEXT_CHARS:
+        raise CannotReckon(f"that is longer than {TEXT_CHARS} characters")
+
+
 def tokens(text: str) -> list[ExpressionToken]:
     """Return the tokens of a text.
 
     Raises:
         CannotReckon: it is too long, or has a word that is no arithmetic.
     """
-    if len(text) > TEXT_CHARS:
-        raise CannotReckon(f"that is longer than {TEXT_CHARS} characters")
+    check_length(text)
     plain = plain_arithmetic(text)
     found, at = list[ExpressionToken](), 0
     while at < len(plain.rstrip()):

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 from caal_node.toolsets.calculator.exact import CannotReckon, Value, bounded
 from caal_node.toolsets.calculator.expression import reckon
 from caal_node.toolsets.calculator.spoken_value import spoken
-from caal_node.toolsets.calculator.tokens import TEXT_CHARS, with_digits
+from caal_node.toolsets.calculator.tokens import check_length, with_digits
 
 Measures: TypeAlias = Literal["us", "imperial"]
 PARTS_MAX: Final = 6
@@ -272,8 +272,7 @@ def _parts(amount: str) -> list[tuple[Value, str]]:
     Raises:
         CannotReckon: it has another form.
     """
-    if len(amount) > TEXT_CHARS:
-        raise CannotReckon(f"that is longer than {TEXT_CHARS} characters")
+    check_length(amount)
     plain = " ".join(amount.casefold().replace("’", "'").split())
     plain = _PART.sub(lambda match: _PARTS_SAID[match[1]], plain)
     plain = with_digits(_ONE.sub("1 ", plain))

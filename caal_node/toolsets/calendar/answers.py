@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from caal_node.toolsets.calendar.spoken_moments import (
 )
 from caal_node.toolsets.when import When
 
+RECORDS_MAX: Final = 100
+"""Events that the model is shown of an answer: some 3,000 tokens. It is told how many more."""
 SPOKEN_MAX: Final = 8
 """Events that are read out at once."""
 FOUND_MAX: Final = 3
@@ -60,7 +63,7 @@ def events_about(about: str, found: FoundEvents, span: When, today: date) -> Ver
         events = [e for e in found.events if e.start.timestamp() >= span.start.timestamp()][:1]
         if not events:
             return _result(found, f"There is nothing in the calendar {_ahead(span, today)}.")
-    of_them = FoundEvents(tuple(events), found.unread)
+    of_them = replace(found, events=tuple(events))
     if not events:
         when = _ahead(span, today)
         return _result(of_them, f"I can't find {about} in the calendar {when}.")
@@ -83,7 +86,7 @@ def free_or_not(found: FoundEvents, start: datetime, end: datetime, today: date)
     gaps = [(start, end)]
     if not busy:
         # Where a calendar is away, nobody can say yes.
-        said = f"Yes, you are free {when}." if not found.unread else f"I see nothing {when}."
+        said = f"Yes, you are free {when}." if found.is_whole else f"I see nothing {when}."
     else:
         shown = [said_event(event) if one_day else _with_day(event, today) for event in busy]
         part = waking_hours(start, end) if end - start > _WHOLE_DAY else (start, end)
@@ -91,7 +94,7 @@ def free_or_not(found: FoundEvents, start: datetime, end: datetime, today: date)
         free = f" You are free {spoken_list([said_times(*gap) for gap in gaps])}." if gaps else ""
         said = f"{'Not all of it' if gaps else 'No'}: {when} there is {_some(shown)}.{free}"
     free_times = [{"start": _written(each[0]), "end": _written(each[1])} for each in gaps]
-    return _result(found, said + note, free=not busy and not found.unread, free_times=free_times)
+    return _result(found, said + note, free=not busy and found.is_whole, free_times=free_times)
 
 
 def spoken_list(names: Sequence[str], more: int = 0) -> str:
@@ -131,10 +134,16 @@ def _written(moment: datetime) -> str:
 
 
 def _result(found: FoundEvents, said: str, **more: Any) -> VerbatimResult:
-    value: dict[str, Any] = {**more, "events": [event.as_record() for event in found.events]}
+    shown = found.events[:RECORDS_MAX]
+    value: dict[str, Any] = {**more, "events": [event.as_record() for event in shown]}
+    if len(found.events) > len(shown):
+        value["more_events"] = len(found.events) - len(shown)
     if found.unread:
         value["not_reached"] = list(found.unread)
         said += f" I can't reach {spoken_list(found.unread)} right now."
+    if found.too_large:
+        value["not_read"] = list(found.too_large)
+        said = " ".join([said, *found.too_large])
     return VerbatimResult(value, said)
 
 

@@ -18,6 +18,8 @@ from caal_node.toolsets.calendar.sources import DavCalendar
 
 CALENDARS_MAX: Final = 30
 """Calendars of one account that are read."""
+ACCOUNT_BYTES_MAX: Final = 1 << 20
+"""Bytes of a list of calendars: some five hundred."""
 _WELL_KNOWN: Final = "/.well-known/caldav"
 _ELSEWHERE: Final = frozenset({400, 404, 405, 501})
 """How servers answer where they have no calendars."""
@@ -59,6 +61,8 @@ async def _look(address: str, depth: str, requests: CalendarRequests) -> tuple[s
         return answer.address, []
     if answer.status != 207:
         raise refused(answer, "the calendars")
+    if len(answer.body) > ACCOUNT_BYTES_MAX:
+        raise ToolBroke(f"{host_of(address)} lists too much; write the address of one calendar.")
     try:
         return answer.address, await asyncio.to_thread(entries_in, answer.body)
     except ValueError as error:

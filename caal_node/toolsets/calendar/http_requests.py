@@ -10,7 +10,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 
 from caal_node.core.errors import ToolBroke, ToolFailure, ToolOutside, ToolTimeout, ToolUnavailable
-from caal_node.http_client import open_client
+from caal_node.http_client import TooLongAnswer, open_client, tls_for
 from caal_node.network.guard import refusal_in
 
 ANSWER_MAX_BYTES: Final = 20_000_000
@@ -29,6 +29,10 @@ class Answer:
     body: bytes
     address: str
     etag: str = ""
+
+
+class LongAnswer(ToolBroke):
+    """A server has more to say than is read."""
 
 
 class CalendarRequests:
@@ -62,11 +66,13 @@ class CalendarRequests:
 
         Raises:
             ToolUnavailable, ToolTimeout, ToolOutside: the server cannot be reached.
-            ToolBroke: it answers with what is no HTTP, or is too long, or sends elsewhere.
+            ToolBroke: it answers with what is no HTTP, or sends elsewhere.
+            LongAnswer: it answers with more than is read.
         """
+        tls = await tls_for("https:")  # where a redirect may lead
         if self._client is None:
             self._client = open_client(
-                ANSWER_MAX_BYTES, timeout=TIMEOUT_S, transport=self._transport
+                ANSWER_MAX_BYTES, timeout=TIMEOUT_S, transport=self._transport, verify=tls
             )
         for _ in range(REDIRECTS_MAX + 1):
             try:
@@ -146,6 +152,8 @@ def _failure(error: Exception, address: str) -> ToolFailure:
         failure: ToolFailure = ToolTimeout(f"{host} did not answer in {TIMEOUT_S:g} s.")
     elif isinstance(error, httpx2.InvalidURL | httpx2.UnsupportedProtocol):
         failure = ToolBroke("The address of the calendar is none.")
+    elif isinstance(error, TooLongAnswer):
+        return LongAnswer(f"{host} {error}.")
     else:
         failure = ToolUnavailable(f"{host} cannot be reached.")
     failure.words = "I can't reach the calendar right now."

@@ -22,16 +22,17 @@ from caal_node.toolsets.calendar.calendar_event import (
     home_moment,
     in_order,
 )
-from caal_node.toolsets.calendar.ics_text import blocks_in, is_calendar
+from caal_node.toolsets.calendar.ics_text import TooManyEvents, blocks_in, is_calendar
 from caal_node.toolsets.calendar.recurrence_bounds import is_bounded
 from caal_node.toolsets.when import later
 
 logger = logging.getLogger("caal_node.toolsets.calendar")
 
 OCCURRENCES_MAX: Final = 10_000
-"""Events of one calendar that a span may have."""
+"""Events of one calendar that a span may have, and that are parsed for it."""
 EXPAND_S: Final = 8.0
-"""Seconds in which the events of a calendar have to be expanded."""
+"""Seconds in which the events of a calendar have to be parsed and expanded."""
+_SHORTER: Final = "ask about a shorter time"
 _REPEATS: Final = ("RRULE", "RDATE", "RECURRENCE-ID")
 _BROKEN: Final = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError)
 """What the libraries raise for events that make no sense."""
@@ -46,7 +47,8 @@ def events_in(
     An event that cannot be read is left out, and so is one that was cancelled.
 
     Raises:
-        ToolBroke: a text is no calendar, or there are more events than can be read.
+        ToolBroke: a text is no calendar.
+        TooManyEvents: there are more events than can be read.
     """
     import icalendar
 
@@ -54,13 +56,21 @@ def events_in(
     # By its id: a moved time of a series is an event of its own beside the series.
     series: dict[str, list[Any]] = {}
     left_out = 0
+    stop = time.monotonic() + EXPAND_S
+
+    def check(number: int) -> None:
+        if number > OCCURRENCES_MAX or time.monotonic() > stop:
+            raise TooManyEvents.of(calendar, "too many events in that time", _SHORTER)
+
     for at, text in enumerate(texts):
         if not is_calendar(text):
             raise ToolBroke(f"The calendar {calendar} gave something that is no calendar.")
-        blocks = blocks_in(text, first, last)
+        blocks = blocks_in(text, first, last, calendar)
+        check(len(blocks.events))
         for block in blocks.zones:
             _parsed(icalendar.Timezone, block)  # events name them
         for block in blocks.events:
+            check(len(series))
             event = _parsed(icalendar.Event, block)
             if event is None or _value(event, "DTSTART") is None:
                 left_out += 1
@@ -69,11 +79,8 @@ def events_in(
     # By one zone on both sides: of two zones, it would take the days of the first one.
     span = start.astimezone(zone), max(end, start + timedelta(seconds=1)).astimezone(zone)
     found: list[CalendarEvent] = []
-    stop = time.monotonic() + EXPAND_S
     for events in series.values():
-        if len(found) > OCCURRENCES_MAX or time.monotonic() > stop:
-            # A part of it would be told as the whole: "you are free".
-            raise ToolBroke(f"The calendar {calendar} has too many events in that time.")
+        check(len(found))
         if (times := _times_of(events, span)) is None:
             left_out += 1
             continue

@@ -10,15 +10,19 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import islice
-from typing import Final
+from typing import Final, Self
+
+from caal_node.core.errors import ToolBroke
 
 EVENTS_MAX: Final = 50_000
-"""Events of one calendar that are looked at."""
+"""Events of one calendar that are looked at: a household's of a century."""
+ZONES_MAX: Final = 600
+"""Time zones of one calendar: there are some 500."""
 EVENT_CHARS_MAX: Final = 1_000_000
-"""Characters of one event; one with more holds files, and is left out."""
+"""Characters of one event without what nobody uses; one with more is left out."""
 PIECE_CHARS: Final = 65_536
 """Characters that are searched at once: under a millisecond."""
+OLD_ONES: Final = "move old events into a calendar that is not read"
 _MARGIN: Final = timedelta(days=2)
 """Zones are up to 14 hours apart from UTC, on either side."""
 _FOLD: Final = re.compile(r"\r?\n[ \t]")
@@ -30,9 +34,31 @@ _DATE: Final = re.compile(
     re.M | re.I,
 )
 _SEVERAL: Final = re.compile(r"^(?:RRULE|RDATE|RECURRENCE-ID|DURATION)[;:]", re.M | re.I)
-_LEFT_OUT: Final = re.compile(
-    r"^(?:ATTACH|DESCRIPTION|X-[\w-]+|COMMENT|ATTENDEE|ORGANIZER|IMAGE)[;:][^\n]*\n", re.M | re.I
+_UNUSED: Final = re.compile(
+    r"^(?![ \t]|(?:BEGIN|END|UID|SEQUENCE|DTSTART|DTEND|DURATION|STATUS|R(?:RULE|DATE)"
+    r"|EX(?:RULE|DATE)|RECURRENCE-ID|SUMMARY|LOCATION|TRANSP)(?:\r?\n[ \t])?[;:])"
+    r"[^\n]*+(?:\n[ \t][^\n]*+)*+(?:\n|\Z)",
+    re.M | re.I,
 )
+"""A property, with the lines that it goes on in, of which nothing is told: files, lists of guests,
+300,000 categories."""
+
+
+class TooManyEvents(ToolBroke):
+    """A calendar has more than is read, as of a part of it "you are free" would be told."""
+
+    @classmethod
+    def of(cls, calendar: str, why: str, advice: str) -> Self:
+        """Return the error for a calendar that has too much: `why`, and what helps."""
+        words = f"The calendar {calendar} has more events than I can read. Please {advice}."
+        return cls.told(f"The calendar {calendar} has {why}: {advice}.", words)
+
+    @classmethod
+    def told(cls, message: str, words: str) -> Self:
+        """Return it again as another process has told it."""
+        error = cls(message)
+        error.words = words
+        return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +74,26 @@ def is_calendar(text: str) -> bool:
     return text.lstrip("\ufeff \r\n\t")[:15].upper() == "BEGIN:VCALENDAR"
 
 
-def blocks_in(text: str, first: date, last: date) -> Blocks:
-    """Return the time zones of a calendar, and the events that may be on the days asked for."""
-    zones, events = list[str](), list[str]()
+def blocks_in(text: str, first: date, last: date, calendar: str = "") -> Blocks:
+    """Return the time zones of a calendar, and the events that may be on the days asked for.
+
+    Raises:
+        TooManyEvents: `calendar` has more than EVENTS_MAX.
+    """
+    zones, events = dict[str, None](), list[str]()
     first, last = _shifted(first, -_MARGIN), _shifted(last, _MARGIN)
-    for kind, folded in islice(_bodies(text), EVENTS_MAX):
-        if len(folded) > EVENT_CHARS_MAX:
+    for at, (kind, folded) in enumerate(_bodies(text)):
+        if at >= EVENTS_MAX:
+            raise TooManyEvents.of(calendar, f"more than {EVENTS_MAX:,} events", OLD_ONES)
+        used = folded if kind == "VTIMEZONE" else _UNUSED.sub("", folded)
+        if len(used) > EVENT_CHARS_MAX:
             continue
-        body = _FOLD.sub("", folded)
+        body = _FOLD.sub("", used)
         if kind == "VTIMEZONE":
-            zones.append(f"BEGIN:VTIMEZONE\r\n{body}END:VTIMEZONE\r\n")
-            continue
-        kept = _LEFT_OUT.sub("", body)
-        if _may_be_within(kept, first, last):
-            events.append(f"BEGIN:VEVENT\r\n{kept}END:VEVENT\r\n")
+            if len(zones) < ZONES_MAX:
+                zones[f"BEGIN:VTIMEZONE\r\n{body}END:VTIMEZONE\r\n"] = None
+        elif _may_be_within(body, first, last):
+            events.append(f"BEGIN:VEVENT\r\n{body}END:VEVENT\r\n")
     return Blocks(tuple(zones), tuple(events))
 
 

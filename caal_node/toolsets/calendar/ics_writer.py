@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 _END: Final = re.compile(rb"^END:VCALENDAR[ \t]*\r?\n?", re.M | re.I)
+_TAIL_BYTES: Final = 65_536
+"""Where the end of a calendar is looked for: one step of C over 20 MB would hold the event loop."""
 _PRODID: Final = "-//caal-node//calendar//EN"
 
 
@@ -58,7 +60,7 @@ def with_event(data: bytes | None, event: NewEvent) -> bytes:
     """
     if not data or not data.strip():
         return calendar_of(event)
-    ends = list(_END.finditer(data))
+    ends = list(_END.finditer(data, max(0, len(data) - _TAIL_BYTES)))
     if not ends:
         raise ValueError("it is no iCalendar file")
     import icalendar
@@ -76,7 +78,13 @@ def with_event(data: bytes | None, event: NewEvent) -> bytes:
 
 
 def _has_zone(data: bytes, name: str) -> bool:
-    return re.search(rb"^TZID(?:;[^:\n]*)?:" + re.escape(name.encode()), data, re.M) is not None
+    line = re.compile(rb"\nTZID(?:;[^:\n]*)?:" + re.escape(name.encode()))
+    at = data.find(b"\nTZID")
+    while at >= 0:
+        if line.match(data, at):
+            return True
+        at = data.find(b"\nTZID", at + 1)
+    return False
 
 
 def _component(event: NewEvent) -> Any:

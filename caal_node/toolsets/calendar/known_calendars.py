@@ -14,7 +14,9 @@ from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure
 from caal_node.policy.heard_words import words
 from caal_node.toolsets.calendar.calendar_event import CalendarEvent, in_order
 from caal_node.toolsets.calendar.dav_account import find_calendars
-from caal_node.toolsets.calendar.http_requests import CalendarRequests
+from caal_node.toolsets.calendar.http_requests import CalendarRequests, LongAnswer
+from caal_node.toolsets.calendar.ics_process import too_long
+from caal_node.toolsets.calendar.ics_text import TooManyEvents
 from caal_node.toolsets.calendar.options import CalendarOptions
 from caal_node.toolsets.calendar.sources import CalendarSource, IcsAddress, IcsFile
 
@@ -26,10 +28,17 @@ _LEFT_OUT: Final = frozenset({"my", "our", "the", "calendar", "calendars", "all"
 
 @dataclass(frozen=True, slots=True)
 class FoundEvents:
-    """The events of a span, and which calendars could not be asked for theirs."""
+    """The events of a span, and which calendars are not among them."""
 
     events: tuple[CalendarEvent, ...]
     unread: tuple[str, ...] = ()
+    """Those that could not be reached."""
+    too_large: tuple[str, ...] = ()
+    """A sentence for each that has more than is read, with what helps."""
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.unread and not self.too_large
 
 
 class KnownCalendars:
@@ -125,15 +134,20 @@ class KnownCalendars:
             sources, unread, failures = self._others, [ACCOUNT], [failure]
         found = await asyncio.gather(*(_read(each, start, end, zone) for each in sources))
         events = list[CalendarEvent]()
+        too_large = list[str]()
         for source, result in zip(sources, found, strict=True):
-            if isinstance(result, ToolFailure):
+            if isinstance(result, TooManyEvents):
+                too_large.append(result.words or str(result))
+                failures.append(result)
+            elif isinstance(result, ToolFailure):
                 unread.append(source.name)
                 failures.append(result)
             else:
                 events += result
         if failures and len(failures) == len(sources) + (ACCOUNT in unread):
             raise failures[0]
-        return FoundEvents(tuple(sorted(events, key=in_order)), tuple(unread))
+        ordered = await asyncio.to_thread(sorted, events, key=in_order)
+        return FoundEvents(tuple(ordered), tuple(unread), tuple(too_large))
 
     async def aclose(self) -> None:
         await self._account.aclose()
@@ -145,6 +159,8 @@ async def _read(
 ) -> list[CalendarEvent] | ToolFailure:
     try:
         return await source.events(start, end, zone)
+    except LongAnswer:
+        return too_long(source.name)
     except ToolFailure as failure:
         return failure
 

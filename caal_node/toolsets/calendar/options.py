@@ -17,7 +17,9 @@ from caal_node.toolsets.base import BASE, ToolsetOptions
 OWN_FILE: Final = "calendar.ics"
 """The file of events for those who name no calendar."""
 _SCHEMES: Final = ("http://", "https://", "webcal://", "webcals://")
-_BETWEEN: Final = re.compile(r"\s*[,;\n]\s*(?=(?:[^,;=:/\n]{1,40}=\s*)?(?:https?|webcals?)://)")
+_BETWEEN: Final = re.compile(
+    r"(?:(?:(?<!\s)\s++)?[,;]\s*+|\n)(?=(?:[^,;=:/\n]{1,40}=\s*)?(?:https?|webcals?)://)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,8 @@ class CalendarOptions(ToolsetOptions):
 
 
 def _addresses(text: str) -> Iterator[NamedPlace]:
-    for each in _BETWEEN.split(text.strip(" ,;\r\n\t")):
+    lines = "\n".join(filter(None, map(str.strip, text.splitlines())))
+    for each in _BETWEEN.split(lines.strip(" ,;\r\n\t")):
         if not each:
             continue
         name, equals, place = each.partition("=")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import time
 from collections.abc import Callable
 from datetime import datetime, tzinfo
@@ -11,14 +13,15 @@ from typing import Final, Protocol
 
 from caal_node.core.errors import ToolBroke, ToolFailure
 from caal_node.toolsets.calendar.calendar_event import CalendarEvent
-from caal_node.toolsets.calendar.dav_xml import entries_in, events_query
+from caal_node.toolsets.calendar.dav_xml import events_query
 from caal_node.toolsets.calendar.http_requests import CalendarRequests, host_of, refused
-from caal_node.toolsets.calendar.ics_reader import events_in
+from caal_node.toolsets.calendar.ics_process import BYTES_MAX, read_events, too_long
 from caal_node.toolsets.calendar.ics_writer import NewEvent, calendar_of, with_event
-from caal_node.toolsets.edited_file import change_file
-from mcp_bridge.core.files import read_capped
+from caal_node.toolsets.edited_file import change_text
+from mcp_bridge.core.files import open_regular
 
-FILE_MAX_BYTES: Final = 20_000_000
+ADDED_TO_BYTES_MAX: Final = 8_000_000
+"""Bytes of a file that new events go into: it is copied some times, each in one step of C."""
 FRESH_S: Final = 300.0
 """Seconds for which what an address gave is read again without asking: calendars that are published
 change every few hours, and people ask several things at a time."""
@@ -65,14 +68,8 @@ class DavCalendar:
         if answer.status != 207:
             raise refused(answer, f"the calendar {self.name}")
 
-        def read() -> list[CalendarEvent]:
-            try:
-                texts = [entry.events for entry in entries_in(answer.body) if entry.events]
-            except ValueError as error:
-                raise ToolBroke(f"The calendar {self.name} cannot be read: {error}.") from error
-            return events_in(texts, start, end, zone, self.name)
-
-        return await asyncio.to_thread(read)
+        body = answer.body
+        return await read_events("dav", body, len(body), start, end, zone, self.name)
 
     async def add(self, event: NewEvent) -> None:
         address = f"{self._address}{event.uid}.ics"
@@ -98,23 +95,30 @@ class IcsFile:
         self._path: Final = path
 
     async def events(self, start: datetime, end: datetime, zone: tzinfo) -> list[CalendarEvent]:
-        def read() -> list[CalendarEvent]:
-            try:
-                data = read_capped(self._path, FILE_MAX_BYTES)
-            except FileNotFoundError:
-                return []  # nothing was added yet
-            except (OSError, ValueError) as error:
-                raise self._broken(error) from error
-            return events_in([_decoded(data)], start, end, zone, self.name)
-
-        return await asyncio.to_thread(read)
+        try:
+            file = await asyncio.to_thread(open_regular, self._path)
+        except FileNotFoundError:
+            return []  # nothing was added yet
+        except OSError as error:
+            raise self._broken(error) from error
+        try:
+            size = os.fstat(file.fileno()).st_size
+            return await read_events("ics", file, size, start, end, zone, self.name)
+        finally:
+            await asyncio.to_thread(file.close)
 
     async def add(self, event: NewEvent) -> None:
-        def edit(data: bytes | None) -> tuple[bytes, None]:
-            return with_event(data, event), None
+        def edit(text: str | None) -> tuple[str, None]:
+            return with_event(text.encode() if text else None, event).decode(), None
+
+        def change() -> None:
+            with contextlib.suppress(FileNotFoundError):
+                if self._path.stat().st_size > ADDED_TO_BYTES_MAX:
+                    raise too_long(self.name, ADDED_TO_BYTES_MAX)
+            change_text(self._path, edit, BYTES_MAX)
 
         try:
-            await asyncio.to_thread(change_file, self._path, edit, FILE_MAX_BYTES)
+            await asyncio.to_thread(change)
         except (OSError, ValueError) as error:
             raise self._broken(error) from error
 
@@ -141,28 +145,23 @@ class IcsAddress:
         self._address: Final = address
         self._requests: Final = requests
         self._clock: Final = clock
-        self._text, self._etag, self._read_at = "", "", float("-inf")
+        self._body, self._etag, self._read_at = b"", "", float("-inf")
 
     async def events(self, start: datetime, end: datetime, zone: tzinfo) -> list[CalendarEvent]:
-        text = await self._present()
-        return await asyncio.to_thread(events_in, [text], start, end, zone, self.name)
+        body = await self._present()
+        return await read_events("ics", body, len(body), start, end, zone, self.name)
 
     async def add(self, event: NewEvent) -> None:
         raise ToolBroke(f"The calendar {self.name} at {host_of(self._address)} is read-only.")
 
-    async def _present(self) -> str:
+    async def _present(self) -> bytes:
         if self._clock() - self._read_at < FRESH_S:
-            return self._text
+            return self._body
         headers = {"If-None-Match": self._etag} if self._etag else {}
         answer = await self._requests.ask("GET", self._address, headers=headers)
         if answer.status == 200:
-            self._text, self._etag = _decoded(answer.body), answer.etag
+            self._body, self._etag = answer.body, answer.etag
         elif answer.status != 304:
             raise refused(answer, f"the calendar {self.name}")
         self._read_at = self._clock()
-        return self._text
-
-
-def _decoded(data: bytes) -> str:
-    # Old programs write Latin-1; a letter that is wrong is better than no calendar.
-    return data.decode("utf-8-sig", errors="replace")
+        return self._body

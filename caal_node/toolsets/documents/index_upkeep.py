@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
-from caal_node.toolsets.documents.passages import passages_of
 from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath
 from caal_node.toolsets.local_files.file_text import MARKDOWN, PDF, PLAIN, NoText
-from caal_node.toolsets.local_files.reader import read_document
+from caal_node.toolsets.local_files.passages import Passage
+from caal_node.toolsets.local_files.reader import read_passages
 from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.embedding.base import Embedder
 
@@ -57,8 +57,15 @@ class IndexUpkeep:
         self._one_at_a_time: Final = asyncio.Lock()
         self.looked_through: Final = asyncio.Event()
         """It is set once all folders were looked through."""
+        self._losses = 0
+        """Those of the index from before all folders were looked through."""
         self._without_vectors: Final = asyncio.Event()
         """It is set while there may be passages without vectors."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the index has lost what was read into it."""
+        return self._index.losses != self._losses
 
     async def run(self) -> None:
         """Work until it is cancelled."""
@@ -76,6 +83,7 @@ class IndexUpkeep:
         async with self._one_at_a_time:
             files = await asyncio.to_thread(self._files)
             known = await asyncio.to_thread(self._index.documents)
+            losses = self._index.losses
             if gone := [path for path in known if path not in files]:
                 await asyncio.to_thread(self._index.remove, gone)
                 self._changed()
@@ -83,6 +91,7 @@ class IndexUpkeep:
                 old = known.get(path)
                 if old is None or (old.size, old.changed_ns) != (file.size, file.changed_ns):
                     await self._read(file)
+            self._losses = losses
         self.looked_through.set()
 
     def _files(self) -> dict[str, AllowedPath]:
@@ -96,12 +105,12 @@ class IndexUpkeep:
         facts = (str(file.real), file.shown)
         stamp = (file.size, file.changed_ns)
         try:
-            document = await read_document(file)
-            passages = await asyncio.to_thread(passages_of, document)
+            document = await read_passages(file)
+            passages: Sequence[Passage] = document.passages
             entry = IndexedDocument(*facts, document.title, *stamp)
         except (NoText, OSError) as error:
             why = str(error) if isinstance(error, NoText) else error.strerror or "it cannot be read"
-            passages, entry = [], IndexedDocument(*facts, file.name, *stamp, why)
+            passages, entry = (), IndexedDocument(*facts, file.name, *stamp, why)
         await asyncio.to_thread(self._index.put, entry, passages)
         self._changed()
         self._without_vectors.set()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from itertools import count, islice
 from pathlib import Path
 from typing import Final
+
+from caal_node.toolsets.edited_file import new_text
 
 MAX_TITLE_CHARS: Final = 60
 TITLE_WORDS: Final = 6
@@ -34,15 +35,11 @@ def write_note(folder: Path, title: str, text: str) -> Path:
     Raises:
         OSError: It cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     names = (f"{title}.md" if number == 1 else f"{title} {number}.md" for number in count(1))
     for name in islice(names, MAX_SAME):
-        path = folder / name
         try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:  # a link that leads nowhere, too
+            new_text(folder / name, f"# {title}\n\n{text.strip()}\n", private=True)
+        except FileExistsError:
             continue
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(f"# {title}\n\n{text.strip()}\n")
-        return path
+        return folder / name
     raise FileExistsError(f"there are {MAX_SAME} notes of this title")

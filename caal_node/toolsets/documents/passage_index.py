@@ -17,8 +17,8 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from caal_node.toolsets.documents.passages import Passage
-from mcp_bridge.core.files import make_private_folder
+from caal_node.core.private_database import is_damage, open_database
+from caal_node.toolsets.local_files.passages import Passage
 from mcp_bridge.embedding.base import Vectors
 
 logger = logging.getLogger("caal_node.toolsets.documents")
@@ -26,8 +26,6 @@ T = TypeVar("T")
 
 VERSION: Final = 1
 """The version of the tables; one more makes every index anew."""
-BUSY_S: Final = 5.0
-"""Seconds for which another process's write is waited for; one takes milliseconds."""
 MAX_PASSAGES: Final = 40_000
 """Passages of all documents: some 30 MB of text. Vectors of 384 numbers are 30 MB more."""
 CANDIDATES: Final = 64
@@ -91,6 +89,8 @@ class PassageIndex:
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
+        self.losses = 0
+        """How often the file was damaged or old, and is empty since."""
 
     def documents(self) -> dict[str, IndexedDocument]:
         """Return every document by its real path."""
@@ -169,16 +169,16 @@ class PassageIndex:
 
     def _do(self, work: Callable[[sqlite3.Connection], T], *, write: bool = False) -> T:
         """Do some work in one transaction; in a fresh file where the old one is damaged."""
-        make_private_folder(self.path.parent)
         try:
             with self._open(write) as connection:
                 return work(connection)
-        except sqlite3.OperationalError as error:  # locked, read-only or full: no reason to delete
-            raise OSError(f"{self.path}: {error}") from error
-        except sqlite3.DatabaseError:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if not is_damage(error):
+                raise OSError(f"{self.path}: {error}") from error
             logger.warning("the index %s is damaged or old; it is made anew", self.path.name)
             for each in self.path.parent.glob(f"{self.path.name}*"):
                 each.unlink(missing_ok=True)
+            self.losses += 1
         try:
             with self._open(write) as connection:
                 return work(connection)
@@ -187,9 +187,7 @@ class PassageIndex:
 
     @contextmanager
     def _open(self, write: bool) -> Generator[sqlite3.Connection]:
-        with closing(
-            sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
-        ) as connection:
+        with closing(open_database(self.path)) as connection:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():

@@ -6,12 +6,12 @@ import asyncio
 import hashlib
 import importlib.util
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self, TypeVar
 
 from pydantic import Field
 
@@ -33,8 +33,9 @@ from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageI
 from caal_node.toolsets.documents.passage_search import PassageMatch, PassageSearch
 from caal_node.toolsets.local_files.allowed_folders import AllowedFolders
 from caal_node.toolsets.local_files.folder_option import Folders
-from caal_node.toolsets.local_files.pdf_pages import require_pypdf
+from caal_node.toolsets.local_files.reader import require_pypdf
 
+T = TypeVar("T")
 logger = logging.getLogger("caal_node.toolsets.documents")
 
 Mode = Literal["documents_first", "answer_first"]
@@ -183,15 +184,15 @@ class Documents(ConfiguredToolset):
             first = list(reversed(by_path.values()))[:LISTED]
             rows = [self._row(one.found.document, one.found.passage.text) for one in first]
         else:
-            await self._ready()
-            every = (await self._reading(self._index.documents)).values()
+            documents = self._index.documents
+            every = (await self._reading(lambda: asyncio.to_thread(documents))).values()
             newest = sorted(every, key=lambda each: -each.changed_ns)
             rows = [self._row(each) for each in newest if not each.problem][:LISTED]
         if not rows:
             return VerbatimResult(rows, NOTHING)
         return VerbatimResult(rows, _titles([row["title"] for row in rows]))
 
-    @tool("write")
+    @tool("write", text_chars=NOTE_CHARS)
     async def notes_create(self, text: str, title: str = "") -> Any:
         """Write a new note into the household's notes.
 
@@ -203,8 +204,6 @@ class Documents(ConfiguredToolset):
         """
         if not text.strip():
             raise InvalidArguments("Ask what the note is to say.")
-        if len(text) > NOTE_CHARS:
-            raise InvalidArguments(f"A note has at most {NOTE_CHARS} characters.")
         called = title_of(title, text)
         try:
             path = await asyncio.to_thread(write_note, self._notes, called, text)
@@ -218,11 +217,8 @@ class Documents(ConfiguredToolset):
     async def _found(self, question: str, limit: int) -> list[PassageMatch]:
         if not question.strip():
             raise InvalidArguments("Say what is asked.")
-        await self._ready()
-        try:
-            return await self._search.search(question[:QUESTION_CHARS], limit)
-        except OSError as error:
-            raise _said(ToolUnavailable("The index cannot be read."), UNREADABLE) from error
+        words = question[:QUESTION_CHARS]
+        return await self._reading(lambda: self._search.search(words, limit))
 
     async def _ready(self) -> None:
         """Wait until the folders were looked through once; an index of an earlier time will do."""
@@ -232,19 +228,27 @@ class Documents(ConfiguredToolset):
                 return
             async with asyncio.timeout(FIRST_LOOK_S):
                 await self._upkeep.looked_through.wait()
+                if self._upkeep.is_behind:
+                    await self._upkeep.look_through()
         except TimeoutError:
-            if not await self._reading(self._index.count):
+            if not await asyncio.to_thread(self._index.count):
                 raise _said(
                     ToolUnavailable("The documents are still being read."), STILL_READING
                 ) from None
         except OSError as error:
             raise _said(ToolUnavailable("The index cannot be written."), UNREADABLE) from error
 
-    async def _reading(self, read: Any) -> Any:
+    async def _reading(self, read: Callable[[], Awaitable[T]]) -> T:
+        """Read the index; once more where it was found damaged, and the folders are read anew."""
+        await self._ready()
         try:
-            return await asyncio.to_thread(read)
+            found = await read()
+            if self._upkeep.is_behind:
+                await self._ready()
+                found = await read()
         except OSError as error:
             raise _said(ToolUnavailable("The index cannot be read."), UNREADABLE) from error
+        return found
 
     def _row(self, document: IndexedDocument, text: str = "") -> dict[str, str]:
         day = datetime.fromtimestamp(document.changed_ns / 1e9, self.services.timezone).date()

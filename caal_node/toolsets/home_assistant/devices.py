@@ -6,6 +6,7 @@ and texts are cut.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
@@ -99,7 +100,7 @@ def exposed_entities(answer: object) -> list[str]:
     """Return the ids that Assist may use, of an answer to `homeassistant/expose_entity/list`."""
     told = _mapping(_mapping(answer).get("exposed_entities"))
     allowed = [name for name, to in told.items() if _mapping(to).get(ASSISTANT) is True]
-    return sorted(allowed)[:DEVICES_MAX]
+    return heapq.nsmallest(DEVICES_MAX, allowed)  # to sort a hundred thousand is one step of C
 
 
 def read_areas(areas: object, floors: object) -> dict[str, Area]:

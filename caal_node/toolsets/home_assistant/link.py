@@ -71,6 +71,17 @@ def unreachable(why: str) -> ToolUnavailable:
     return failure
 
 
+def too_talkative() -> ToolUnavailable:
+    """Return the error for a Home Assistant that says more than is read."""
+    failure = ToolUnavailable(
+        "Home Assistant says more than can be read: expose fewer devices to Assist."
+    )
+    failure.words = (
+        "Your home has more to say than I can read. Please expose fewer devices to the assistant."
+    )
+    return failure
+
+
 def lost(error: Exception) -> ToolFailure:
     """Return the error for a connection that could not be made or was lost."""
     if (why := refusal_in(error)) is not None:

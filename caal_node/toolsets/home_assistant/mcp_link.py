@@ -8,8 +8,7 @@ what has no intent cannot be done. A call is one POST: the server keeps nothing 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
@@ -17,7 +16,7 @@ import httpx2
 import yaml
 
 from caal_node.core.errors import InvalidArguments
-from caal_node.http_client import open_client
+from caal_node.http_client import TooLongAnswer, open_client, tls_for
 from caal_node.toolsets.home_assistant.actions import Order, can_be_seen, is_done
 from caal_node.toolsets.home_assistant.devices import (
     DEVICES_MAX,
@@ -35,17 +34,23 @@ from caal_node.toolsets.home_assistant.link import (
     failed,
     lost,
     settle_s,
+    too_talkative,
     turned_away,
     unreachable,
 )
+from caal_node.toolsets.long_json import TooLarge, read_object
 
 OPEN_S: Final = 5.0
-ANSWER_MAX_BYTES: Final = 4 * 1024 * 1024
+ANSWER_MAX_BYTES: Final = 2 * 1024 * 1024
+"""A thousand for each of the devices that are read. It is one text, which takes 6 ms at once."""
+ROW_CHARS_MAX: Final = 16_384
+"""Characters of one device's lines; they have some two hundred."""
 POLL_S: Final = 0.3
 """Between two looks at what a call has done; this way tells no changes by itself."""
 _PATH: Final = "/api/mcp/assist"
 _WHY_CHARS: Final = 200
 _CONTEXT: Final = "GetLiveContext"
+_ROW: Final = "\n- "
 _YAML_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _INTENTS: Final[Mapping[str, str]] = {
@@ -100,6 +105,7 @@ class McpServer:
                     ANSWER_MAX_BYTES,
                     base_url=self._url,
                     headers=headers,
+                    verify=await tls_for(self._url),
                     timeout=httpx2.Timeout(CALL_S, connect=OPEN_S),
                     trust_env=False,
                 ) as client,
@@ -107,6 +113,8 @@ class McpServer:
                 yield _McpLink(client)
         except TimeoutError as error:
             raise unreachable("it does not answer in time") from error
+        except TooLongAnswer as error:
+            raise too_talkative() from error
         except httpx2.HTTPError as error:
             raise lost(error) from error
 
@@ -148,10 +156,7 @@ class _McpLink:
         if (name := self._tools.get(intent)) is None:
             raise failed(f"its MCP server has no {intent}")
         answer = await self._ask("tools/call", {"name": name, "arguments": dict(arguments)})
-        texts = [
-            str(part.get("text", ""))
-            for part in cast("list[Mapping[str, Any]]", answer.get("content") or [])
-        ]
+        texts = [str(part.get("text", "")) for part in _mappings(answer.get("content"))]
         text = "".join(texts)
         if answer.get("isError"):
             raise failed(" ".join(text.split())[:_WHY_CHARS])
@@ -167,10 +172,11 @@ class _McpLink:
         if reply.status_code >= 300:
             raise unreachable(f"it answers with status {reply.status_code}")
         try:
-            answer: Any = await asyncio.to_thread(json.loads, reply.content)
+            told = await asyncio.to_thread(_read, reply.content)
+        except TooLarge as error:
+            raise too_talkative() from error
         except ValueError as error:
             raise unreachable("what answers there is no Home Assistant") from error
-        told = _mapping(answer)
         if "error" in told:
             why = str(_mapping(told["error"]).get("message", ""))
             raise failed(" ".join(why.split())[:_WHY_CHARS])
@@ -204,22 +210,21 @@ def intent_of(order: Order, device: Device) -> tuple[str, dict[str, Any]]:
 
 
 def home_of_context(text: str) -> Home:
-    """Read the home from the text that Assist gives to models.
+    """Read the home from the text that Assist gives to models: DEVICES_MAX devices of it.
 
     Raises:
         ToolFailure: it has another form.
     """
     try:
-        listed = _mapping(json.loads(text)).get("result")
-        _, _, rows = str(listed).partition("\n")
-        told: Any = yaml.load(rows, Loader=_YAML_LOADER)
+        _, _, rows = str(read_object(text).get("result")).partition("\n")
+        told = [_mapping(each) for row in _rows(rows) for each in _loaded(row)]
+    except TooLarge as error:
+        raise too_talkative() from error
     except (ValueError, yaml.YAMLError) as error:
         raise failed("its MCP server told the home in an unknown form") from error
-    rows = cast("list[object]", told) if isinstance(told, list) else []
     areas = dict[str, Area]()
-    devices = list[Device]()
-    for at, row in enumerate(rows[:DEVICES_MAX]):
-        each = _mapping(row)
+    devices = dict[str, Device]()
+    for at, each in enumerate(told):
         names = _split(each.get("names"))
         if not names:
             continue
@@ -227,16 +232,37 @@ def home_of_context(text: str) -> Home:
         if rooms := _split(each.get("areas")):
             area = areas.setdefault(rooms[0], Area(rooms[0], rooms))
         # It tells no ids; the row's number tells two devices of one name apart.
-        domain, slug = str(each.get("domain", "")), "_".join(names[0].casefold().split())
+        domain, slug = _scalar(each.get("domain")), "_".join(names[0].casefold().split())
         same = f"{domain}.{slug}"
-        key = f"{same}_{at}" if any(other.id == same for other in devices) else same
+        key = f"{same}_{at}" if same in devices else same
         attributes = {
             name: _number(value) for name, value in _mapping(each.get("attributes")).items()
         }
-        state = str(each.get("state", ""))[:STATE_CHARS]
-        devices.append(Device(key, names, state, _with_features(domain, attributes), area))
-    degrees = {str(each.attributes.get("temperature_unit", "")) for each in devices}
-    return Home(tuple(devices), tuple(areas.values()), "°F" if "°F" in degrees else "°C")
+        state = _scalar(each.get("state"))[:STATE_CHARS]
+        devices[key] = Device(key, names, state, _with_features(domain, attributes), area)
+    degrees = {str(each.attributes.get("temperature_unit", "")) for each in devices.values()}
+    return Home(tuple(devices.values()), tuple(areas.values()), "°F" if "°F" in degrees else "°C")
+
+
+def _read(answer: bytes) -> Mapping[str, Any]:
+    return read_object(answer.decode())
+
+
+def _rows(text: str) -> Iterator[str]:
+    """Yield the YAML of each device, so that one step of C reads one of them and no more."""
+    start = 0
+    for _ in range(DEVICES_MAX):
+        end = text.find(_ROW, start) + 1 or len(text)
+        if end - start <= ROW_CHARS_MAX:
+            yield text[start:end]
+        if end == len(text):
+            return
+        start = end
+
+
+def _loaded(row: str) -> list[object]:
+    told: object = yaml.load(row, Loader=_YAML_LOADER)
+    return cast("list[object]", told) if isinstance(told, list) else []
 
 
 _SETTABLE: Final = 4
@@ -253,19 +279,23 @@ def _with_features(domain: str, attributes: dict[str, Any]) -> dict[str, Any]:
 
 def _by_intent(answer: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the server's names of its tools by their intents: "intent__HassTurnOn"."""
-    tools = cast("list[Mapping[str, Any]]", answer.get("tools") or [])
-    names = [str(each.get("name", "")) for each in tools]
+    names = [str(each.get("name", "")) for each in _mappings(answer.get("tools"))]
     return {name.rpartition("__")[2]: name for name in names}
 
 
 def _split(value: object) -> tuple[str, ...]:
-    parts = (each.strip()[:NAME_CHARS] for each in str(value or "").split(","))
+    parts = (each.strip()[:NAME_CHARS] for each in _scalar(value).split(","))
     return tuple(dict.fromkeys(each for each in parts if each))[:NAMES_MAX]
+
+
+def _scalar(value: object) -> str:
+    """Return what is one value as a text: of one with aliases, `str` would write any length."""
+    return str(value) if isinstance(value, str | int | float) else ""
 
 
 def _number(value: object) -> object:
     if not isinstance(value, str):
-        return value
+        return value if isinstance(value, int | float) else _scalar(value)
     try:
         return float(value)
     except ValueError:
@@ -274,3 +304,7 @@ def _number(value: object) -> object:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return list(map(_mapping, cast("list[object]", value))) if isinstance(value, list) else []

@@ -15,8 +15,12 @@ from caal_node.toolsets.home_assistant.kinds import EVERYTHING, Stems, kinds_in,
 TEXT_CHARS: Final = 200
 PARTS_MAX: Final = 12
 """Devices that one request may list: "the hall light, the kitchen light and the fan"."""
-_SPLIT: Final = re.compile(r"\s*,\s*(?:and\s+)?|\s+(?:and|plus|as well as)\s+")
-_EXCEPT: Final = re.compile(r"\s+(?:except(?: for)?|but not|apart from|without)\s+", re.IGNORECASE)
+_SPLIT: Final = re.compile(
+    r"(?:(?<!\s)\s++)?,\s*+(?:and\s+)?|(?<!\s)\s++(?:and|plus|as well as)\s+"
+)
+_EXCEPT: Final = re.compile(
+    r"(?<!\s)\s++(?:except(?: for)?|but not|apart from|without)\s+", re.IGNORECASE
+)
 _FILLERS: Final = frozenset(
     stems_of(
         "the a an my our your all any every both each of in on at to is are for please there whole "

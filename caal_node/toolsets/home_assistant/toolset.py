@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 
+from caal_node.core.addresses import server_url
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolUnavailable
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
@@ -41,6 +42,8 @@ from caal_node.toolsets.home_assistant.spoken_states import (
 from caal_node.toolsets.home_assistant.values import Unfit, is_settable, order_for
 from caal_node.toolsets.home_assistant.websocket_link import WebsocketServer
 
+PORT: Final = 8123
+"""Home Assistant's own, which people leave out."""
 AT_ONCE_MAX: Final = 100
 """Devices that one call may change; more are hardly what somebody said."""
 _OPENING: Final = frozenset({"on", "open", "toggle"})
@@ -48,9 +51,11 @@ _CALL_S: Final = 15.0
 
 
 def _address(url: str) -> str:
-    parts = urlsplit(url.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("write Home Assistant's address, such as http://homeassistant.local:8123")
+    try:
+        parts = urlsplit(server_url(url, ("http", "https"), PORT))
+    except ValueError as error:
+        example = "write Home Assistant's address, such as http://homeassistant.local:8123"
+        raise ValueError(f"{example} ({error})") from None
     if parts.path.strip("/") or parts.query or parts.username:
         raise ValueError("write the address alone, without a path or a password")
     return f"{parts.scheme}://{parts.netloc}"

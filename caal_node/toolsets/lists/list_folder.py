@@ -12,9 +12,9 @@ from typing import Final, TypeVar
 
 from caal_node.core.errors import ToolBroke
 from caal_node.policy.heard_words import stem, words
-from caal_node.toolsets.edited_file import change_file
+from caal_node.toolsets.edited_file import change_text, read_text
 from caal_node.toolsets.lists.markdown_list import new_list
-from mcp_bridge.core.files import no_folder, read_capped
+from mcp_bridge.core.files import no_folder
 
 T = TypeVar("T")
 
@@ -98,9 +98,7 @@ class ListFolder:
     def text(self, which: ListFile) -> str:
         """Return a list's text, "" where its file is gone."""
         try:
-            return _decoded(read_capped(which.path, FILE_MAX_BYTES), which)
-        except FileNotFoundError:
-            return ""
+            return read_text(which.path, FILE_MAX_BYTES) or ""
         except (OSError, ValueError) as error:
             raise _broken(error, f"the {which.name} list", "read") from error
 
@@ -110,14 +108,13 @@ class ListFolder:
         A list that is not there is begun, and stays away where nothing comes onto it.
         """
 
-        def edit_bytes(data: bytes | None) -> tuple[bytes | None, T]:
-            before = "" if data is None else _decoded(data, which)
+        def edit_text(before: str | None) -> tuple[str | None, T]:
             begun = before or new_list(which.name.capitalize())
             text, told = edit(begun)
-            return (None if text == begun else _encoded(text, data)), told
+            return (None if text == begun else text), told
 
         try:
-            return change_file(which.path, edit_bytes, FILE_MAX_BYTES)
+            return change_text(which.path, edit_text, FILE_MAX_BYTES)
         except (OSError, ValueError) as error:
             raise _broken(error, f"the {which.name} list", "change") from error
 
@@ -140,21 +137,6 @@ def _compared(name: str) -> str:
 def _kept(name: str) -> str:
     found = words(name)
     return " ".join([word for word in found if word not in _LEFT_OUT] or found)
-
-
-_MARK: Final = b"\xef\xbb\xbf"
-
-
-def _decoded(data: bytes, which: ListFile) -> str:
-    try:
-        return data.removeprefix(_MARK).decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{which.path.name} is not UTF-8; save it as UTF-8") from error
-
-
-def _encoded(text: str, before: bytes | None) -> bytes:
-    mark = _MARK if before is not None and before.startswith(_MARK) else b""
-    return mark + text.encode()
 
 
 def _broken(error: Exception, what: str, way: str) -> ToolBroke:

@@ -17,7 +17,7 @@ ITEMS_MAX: Final = 2_000
 """Things on one list that are read; more are no list that anybody has read out."""
 _ITEM: Final = re.compile(
     r"^(?P<indent>[ \t]*)(?P<bullet>[-*+]|(?P<number>\d{1,4})[.)])(?P<gap>[ \t]+)"
-    r"(?:\[(?P<box>[ xX])\](?P<behind>[ \t]+))?(?P<name>\S.*?)[ \t]*(?P<end>\r?\n?)$"
+    r"(?:\[(?P<box>[ xX])\](?P<behind>[ \t]+))?(?P<name>\S.*?)(?<![ \t])[ \t]*+(?P<end>\r?\n?)$"
 )
 _STRUCK: Final = re.compile(r"~~(.+)~~")
 

@@ -8,6 +8,8 @@ from typing import Final
 
 WORDS_CHARS_MAX: Final = 4_000
 """Characters of what is said at once that are read."""
+EDGED_CHARS_MAX: Final = 1_000
+"""Characters of one thing with the words around it that are left out."""
 ITEM_CHARS_MAX: Final = 200
 """Characters of one thing; a longer one is cut, as it is a whole speech that was misheard."""
 ITEMS_MAX: Final = 50
@@ -36,11 +38,11 @@ _BUYING: Final = re.compile(
 )
 _EDGE: Final = re.compile(
     r"^(?:[-*+•]\s+|\d{1,3}[.)]\s+|\[[ xX]?\]\s*|and\s+|also\s+|plus\s+|some\s+|the\s+|to\s+)+"
-    r"|(?:\s+(?:as well|too|please))+$|[\s.!?\"“”]+$|^[\s\"“”]+",
+    r"|(?:\s+(?:as well|too|please))+$|(?<![\s.!?\"“”])[\s.!?\"“”]++$|^[\s\"“”]+",
     re.I,
 )
-_COMMA: Final = re.compile(r"\s*(?:[;\n\r]|,(?!\d)|(?<!\d),)\s*")
-_AND: Final = re.compile(r"\s+(?:and(?: also)?|plus|&)\s+", re.I)
+_COMMA: Final = re.compile(r"(?:(?<!\s)\s+)?(?:[;\n\r]|,(?!\d)|(?<!\d),)\s*")
+_AND: Final = re.compile(r"(?<!\s)\s++(?:and(?: also)?|plus|&)\s+", re.I)
 _HELD: Final = "\x00"
 """It stands for a blank within what is one thing; no text that is read has it."""
 
@@ -74,7 +76,7 @@ def _joined(parts: Sequence[str], piece: str) -> Sequence[str]:
 
 
 def _plain(part: str) -> str:
-    text = part.replace(_HELD, " ").strip()
+    text = part.strip()[:EDGED_CHARS_MAX].replace(_HELD, " ").strip()
     while (shorter := _EDGE.sub("", text).strip()) != text:
         text = shorter
     return " ".join(text.split())[:ITEM_CHARS_MAX].strip()

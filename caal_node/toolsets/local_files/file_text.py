@@ -1,6 +1,6 @@
 """The text of a file and its parts, each with the name of its place: a heading, or a page.
 
-Pure: bytes in, text out. `caal_node.toolsets.local_files.pdf_pages` reads PDFs.
+Pure: bytes in, text out. `document_process` reads PDFs too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ MAX_FILE_BYTES: Final = 32 << 20
 """A manual with pictures has some 20 MB."""
 MAX_TEXT_BYTES: Final = 4 << 20
 """A text of more is a table or a log, and no document: this is a shelf of novels."""
+PLACE_CHARS: Final = 200
+"""Characters of a title or a heading: every passage below is kept with it."""
 _LOOKED_AT: Final = 8_192
 """Bytes in which a file that is no text has a zero byte."""
 _HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t](?P<text>.*)$")
@@ -67,12 +69,20 @@ def text_of(data: bytes, name: str) -> DocumentText:
         NoText: It is too large, or is no text.
     """
     if len(data) > MAX_TEXT_BYTES:
-        raise NoText(f"it has more than {MAX_TEXT_BYTES >> 20} MB of text")
+        raise too_large(MAX_TEXT_BYTES)
     text = _decoded(data)
     if PurePath(name).suffix.lower() in MARKDOWN:
         return _markdown(text, spoken_title(name))
     body = text.strip()
     return DocumentText(spoken_title(name), (Section("", body),) if body else ())
+
+
+def too_large(most: int) -> NoText:
+    """Return the error for a file of more than `most` bytes."""
+    return NoText(
+        f"it has more than {most >> 20} MB, the most that is read of one file; cut it into "
+        "several, or leave it out of `folders`"
+    )
 
 
 def spoken_title(name: str) -> str:
@@ -102,11 +112,11 @@ def _markdown(text: str, title: str) -> DocumentText:
         title = found["text"].strip("\"' ") or title
     over_all = "" if top is None else _without_closing(top["text"])
     sections = [
-        Section("" if place == over_all else _plain(place), plain)
+        Section("" if place == over_all else _plain(place)[:PLACE_CHARS], plain)
         for place, lines in _by_heading(_without_comments(body))
         if (plain := _plain("\n".join(lines)).strip())
     ]
-    return DocumentText(title, tuple(sections))
+    return DocumentText(title[:PLACE_CHARS], tuple(sections))
 
 
 def _front_matter(text: str) -> tuple[str, str]:

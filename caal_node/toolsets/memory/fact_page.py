@@ -43,13 +43,15 @@ class FactPage:
 
     def added(self, text: str, day: date) -> FactPage:
         """Return the page with one more fact, at its end."""
-        end = "" if not self.text or self.text.endswith("\n") else "\n"
-        return FactPage(f"{self.text}{end}{_line(text, day)}\n")
+        new = "\r\n" if "\r\n" in self.text else "\n"
+        end = "" if not self.text or self.text.endswith("\n") else new
+        return FactPage(f"{self.text}{end}{_line(text, day)}{new}")
 
     def replaced(self, fact: KeptFact, text: str, day: date) -> FactPage:
         """Return the page with another text in a fact's place."""
         lines = self._lines()
-        lines[fact.line] = _line(text, day)
+        end = "\r" if lines[fact.line].endswith("\r") else ""
+        lines[fact.line] = _line(text, day) + end
         return self._of(lines)
 
     def without(self, fact: KeptFact) -> FactPage:

@@ -42,7 +42,7 @@ _VALUES: Final = frozenset(
 )
 """What a person has one of, so that a new one takes the old one's place."""
 _SUBJECT: Final = re.compile(
-    r"^(?P<subject>(?:my|your|our|[^\W\d_]+['’]s)\s+.{2,60}?)\s+(?:is now|is|are)\s+\S",
+    r"^(?P<subject>(?:my|your|our|[^\W\d_]+['’]s)\s++.{2,60}?)(?<!\s)\s++(?:is now|is|are)\s+\S",
     re.I,
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
@@ -35,10 +36,15 @@ def person_of(caller: Caller, *, attribute: str, guests: Sequence[str], shared: 
             name = caller.attributes.get(attribute, "") if attribute else caller.participant
     if not name.strip():
         raise _refused("Nobody knows who is speaking.", UNKNOWN)
-    if any(fnmatchcase(name.casefold(), pattern.casefold()) for pattern in guests):
+    # "ｇuest1" and " guest1" are guests too.
+    plain = unicodedata.normalize("NFKC", name).strip().casefold()
+    if any(fnmatchcase(plain, pattern.casefold()) for pattern in guests):
         raise _refused("A guest is speaking, for whom nothing is remembered.", GUEST)
-    # Else somebody of this name in a room would read what was typed, or the household's page.
-    return HOUSEHOLD if shared else f"@{name}" if name in (TERMINAL, HOUSEHOLD) else name
+    if shared:
+        return HOUSEHOLD
+    # Else somebody of this name in a room would read what was typed, or the household's page. One
+    # more "@" for those who have some already, so that two names stay two.
+    return f"@{name}" if name.lstrip("@") in (TERMINAL, HOUSEHOLD) else name
 
 
 def _refused(message: str, words: str) -> ToolRefused:

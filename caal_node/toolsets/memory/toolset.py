@@ -121,8 +121,8 @@ class Memory(ConfiguredToolset):
         person = self._person(context)
         try:
             page = await asyncio.to_thread(self.files.read, person)
-        except OSError as error:
-            raise _unreadable() from error
+        except (OSError, ValueError) as error:
+            raise _unusable(error) from error
         facts = page.facts
         found = meant(facts, about) if key_words(about) else facts
         if not found:
@@ -176,8 +176,8 @@ class Memory(ConfiguredToolset):
         person = self._person(context)
         try:
             return await asyncio.to_thread(self.files.change, person, change)
-        except OSError as error:
-            raise _unreadable() from error
+        except (OSError, ValueError) as error:
+            raise _unusable(error) from error
 
 
 def _result(value: Any, words: str) -> VerbatimResult:
@@ -192,7 +192,8 @@ def _joined(facts: list[KeptFact]) -> str:
     return ", and that ".join(said_back(fact.text) for fact in facts)
 
 
-def _unreadable() -> ToolBroke:
-    failure = ToolBroke("The memory cannot be read or written.")
+def _unusable(error: OSError | ValueError) -> ToolBroke:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    failure = ToolBroke(f"The page of memory cannot be used: {why}.")
     failure.words = UNREADABLE
     return failure

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal, TypeAlias
 
+from caal_node.core.errors import InvalidArguments
 from caal_node.toolsets.when import at_wall_clock
 
 Kind: TypeAlias = Literal["timer", "alarm", "reminder"]
 State: TypeAlias = Literal["waiting", "ringing", "missed"]
 
 NAME_CHARS: Final = 200
-"""Characters of a name or a reminder's words; a longer one is no sentence to be said."""
+"""Characters of a name or a reminder's words: some 15 seconds of speech."""
 _AROUND_NAME: Final = re.compile(
-    r"^(?:(?:the|my|a|an|to|that|about|for)\s+)+|\s+(?:timer|alarm|reminder)s?$", re.IGNORECASE
+    r"^(?:(?:the|my|a|an|to|that|about|for)\s+)+|(?<!\s)\s++(?:timer|alarm|reminder)s?$",
+    re.IGNORECASE,
 )
 _ONLY_KIND: Final = re.compile(r"(?:timer|alarm|reminder)s?", re.IGNORECASE)
 _WEEK: Final = 7
@@ -51,9 +53,29 @@ class Entry:
         return datetime.fromtimestamp(self.due, UTC).astimezone(zone)
 
 
+def plain_text(said: str) -> str:
+    """Return what is kept of a name or of a reminder's words, on one line.
+
+    Raises:
+        InvalidArguments: it is too long to be said.
+    """
+    text = " ".join(said.split())
+    if len(text) > NAME_CHARS:
+        error = InvalidArguments(
+            f"A name or a reminder has at most {NAME_CHARS} characters; say it shorter."
+        )
+        error.words = "That's too long for me to read out. Can you say it in a few words?"
+        raise error
+    return text
+
+
 def plain_name(said: str) -> str:
-    """Return a name without what is around it: "pasta" of "the pasta timer"."""
-    name = " ".join(said.split())[:NAME_CHARS].strip(" .,!?\"'")
+    """Return a name without what is around it: "pasta" of "the pasta timer".
+
+    Raises:
+        InvalidArguments: it is too long to be said.
+    """
+    name = plain_text(said).strip(" .,!?\"'")
     name = _AROUND_NAME.sub("", name)
     name = _AROUND_NAME.sub("", name)
     return "" if _ONLY_KIND.fullmatch(name) else name

@@ -16,7 +16,7 @@ from caal_node.core.errors import ToolBroke
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.timers.changing import next_time
 from caal_node.toolsets.timers.entry import Entry, Kind
-from caal_node.toolsets.timers.sentences import missed_words, ring_words
+from caal_node.toolsets.timers.sentences import LOST_WORDS, missed_words, ring_words
 from caal_node.toolsets.timers.store import TimerStore
 
 Pause: TypeAlias = Callable[[asyncio.Event, float], Awaitable[None]]
@@ -158,6 +158,13 @@ class Ringer:
             await self._store.update(replace(entry, state="missed", lease=0.0))
 
     async def _tell_missed(self) -> None:
+        if await self._store.take_lost():
+            told = False
+            try:
+                told = await self._services.announcer.announce(LOST_WORDS, cue="ring")
+            finally:
+                if not told:
+                    await self._store.keep_lost()
         missed = await self._store.claim_missed(self._now.timestamp(), LEASE_S)
         if not missed:
             return

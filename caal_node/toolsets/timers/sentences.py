@@ -14,6 +14,10 @@ _WEEK_S: Final = 7 * 86_400
 _READ_OUT: Final = 6
 """Nobody follows a longer list by ear."""
 
+LOST_WORDS: Final = (
+    "I lost the timers, alarms and reminders that were set, as their file was damaged."
+)
+
 
 def length_words(seconds: float) -> str:
     """Return a length in its two largest units: "1 hour and 30 minutes"."""

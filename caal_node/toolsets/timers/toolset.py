@@ -23,10 +23,11 @@ from caal_node.toolsets.base import (
 )
 from caal_node.toolsets.timers.asked_time import asked_time
 from caal_node.toolsets.timers.changing import How, changed, next_time, snoozed
-from caal_node.toolsets.timers.entry import Entry, Kind, next_due, plain_name
+from caal_node.toolsets.timers.entry import Entry, Kind, next_due, plain_name, plain_text
 from caal_node.toolsets.timers.finding import entries_meant, means_all
 from caal_node.toolsets.timers.ringer import Pause, Ringer, pause
 from caal_node.toolsets.timers.sentences import (
+    LOST_WORDS,
     called,
     left_words,
     length_words,
@@ -142,7 +143,7 @@ class Timers(ConfiguredToolset):
             text: What to remind of.
             when: When, in the person's words.
         """
-        name = " ".join(text.split()).strip(" .") or "something"
+        name = plain_text(text).strip(" .") or "something"
         return await self._set_at("reminder", name.removeprefix("to ").removeprefix("about "), when)
 
     @tool("read")
@@ -159,11 +160,12 @@ class Timers(ConfiguredToolset):
             which: The one that is asked about, if the person said which.
         """
         now, entries = self._now, await self._open_entries()
+        lost = f"{LOST_WORDS} " if await self._store.take_lost() else ""
         of_kind = [entry for entry in entries if kind in ("all", entry.kind)]
         if which.strip() and (meant := entries_meant(which, of_kind or entries, now)):
             of_kind = meant
         words = list_words(of_kind, now, "" if kind == "all" else kind)
-        return VerbatimResult([_record(entry, now) for entry in of_kind], words)
+        return VerbatimResult([_record(entry, now) for entry in of_kind], f"{lost}{words}")
 
     @tool("write")
     async def change_timer(self, which: str, time: str, how: How = "set") -> VerbatimResult:

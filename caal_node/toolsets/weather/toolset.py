@@ -12,10 +12,10 @@ from pydantic import AfterValidator, Field
 
 from caal_node.core.addresses import server_url
 from caal_node.core.errors import InvalidArguments
+from caal_node.tools.request import request_of
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.http_service import LateClient, spoken
-from caal_node.toolsets.request import request_of
 from caal_node.toolsets.weather.forecast import Forecast
 from caal_node.toolsets.weather.open_meteo import ASK_S, FORECAST_URL, GEOCODING_URL, OpenMeteo
 from caal_node.toolsets.weather.outlook import Outlook, outlooks, present

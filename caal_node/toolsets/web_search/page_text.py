@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from caal_node.core.errors import ToolBroke, ToolTimeout
+from caal_node.models.child_process import environment_without_keys
 from caal_node.toolsets.http_service import spoken
 
 EXTRACTION_S: Final = 8.0
@@ -36,10 +37,11 @@ async def text_of(html: bytes) -> PageText:
     """
     # The program is started by its path, so that nothing of this package is loaded in it.
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", str(_PROGRAM)),
+        *(sys.executable, "-I", str(_PROGRAM)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
+        env=environment_without_keys(),
     )
     try:
         async with asyncio.timeout(EXTRACTION_S):

@@ -12,10 +12,10 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_val
 from caal_node.core.addresses import server_url
 from caal_node.core.errors import ConfigError, InvalidArguments
 from caal_node.core.events import SourcesCited
+from caal_node.tools.request import request_of
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.http_service import LateClient, spoken
-from caal_node.toolsets.request import request_of
 from caal_node.toolsets.web_search.brave import Brave
 from caal_node.toolsets.web_search.duckduckgo import DuckDuckGo, lookup_by_ddgs
 from caal_node.toolsets.web_search.engine import SEARCH_S, Safety, SearchEngine

@@ -15,8 +15,8 @@ from caal_node.toolsets.local_files.file_text import DocumentText
 PASSAGE_CHARS: Final = 800
 """Some 200 tokens: three of them are what a small model reads in two seconds, and the embedding of
 this package reads as much of a text."""
-MAX_PASSAGES: Final = 4_000
-"""Passages of one document: the three million characters that a file may have."""
+MAX_PASSAGES: Final = 10_500
+"""Passages of one document: all of a text of 4 MB, however it is cut."""
 _PARAGRAPH: Final = re.compile(r"\n[ \t]*\n")
 _SENTENCE: Final = re.compile(r"(?<=[.!?:;])\s+|\n")
 _SPACE: Final = re.compile(r"\s+")
