@@ -97,7 +97,6 @@ _ASSIGNED: Final = re.compile(
 _NO_SECRET: Final = re.compile(
     r"\*+|null|none|true|false|required|optional|string|redacted|undefined|[xX.]+|\$\w+", re.I
 )
-_ASCII_LOWER: Final = {ord(char): char.lower() for char in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 
 def without_keys(text: str) -> str:
@@ -142,8 +141,8 @@ def called_secret(name: str, value: str) -> bool:
 
 
 def _lower(text: str) -> str:
-    """Return `text` in small letters, each character at its place (`İ` would become two)."""
-    return text.lower() if text.isascii() else text.translate(_ASCII_LOWER)
+    """Return `text` in small letters, each character at its place: `İ` alone would become two."""
+    return text.replace("İ", "I").lower()
 
 
 def _private_keys(text: str) -> Iterator[Span]:

@@ -86,6 +86,7 @@ REASON_CHARS: Final = 300
 OWN_ERROR_CHARS: Final = 65_536
 """Characters of a `ToolError` that the model is shown: twice the window of a local model. A search
 of ten times as many for secrets holds the event loop for 20 ms, in a thread as well."""
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 _OUTCOMES: Final[Mapping[str, Outcome]] = {
     "timeout": "timeout",
     "refused": "refused",
@@ -439,7 +440,7 @@ class Pipeline:
     def _whole(self, value: Any) -> tuple[str, str]:
         """Return all of the value as text, and the line for the tool data, without secrets."""
         value = self.redaction.value(value)
-        text = value if isinstance(value, str) else whole_json(value)
+        text = value if isinstance(value, str) else _whole_json(value, OWN_RESULT_CHARS)
         if len(text) > OWN_RESULT_CHARS:
             text = to_line(value, max_chars=OWN_RESULT_CHARS)
         text = self.redaction.text(text)
@@ -453,15 +454,23 @@ def _raise_if_outside(entry: ToolEntry, error: Exception) -> None:
         raise ToolOutside(said) from error
 
 
-def whole_json(value: Any) -> str:
+def _whole_json(value: Any, max_chars: int) -> str:
     """Return a dict or list as JSON on one line, with all that is in it.
 
-    What JSON has no form for is written as LiveKit would, by `str`.
+    What JSON has no form for is written as LiveKit would, by `str`. Behind `max_chars` the rest is
+    left out. It is written piece by piece, as `json.dumps` of megabytes would hold the event loop
+    from a thread too.
     """
+    parts, chars = list[str](), 0
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+        for part in _ENCODER.iterencode(value):
+            parts.append(part)
+            chars += len(part)
+            if chars > max_chars:
+                break
     except (TypeError, ValueError, RecursionError):  # keys that are tuples, or a ring
         return str(value)
+    return "".join(parts)
 
 
 def error_text(error: CaalError) -> str:

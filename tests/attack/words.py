@@ -158,12 +158,19 @@ class _Talkative(CaalAgent):
         """Show a log of 4 MiB, with a secret at every place where it may be cut."""
         return [f"{number} {ROOM_SECRET} {'x' * 200}" for number in range(16_000)]
 
+    @function_tool
+    async def long_figures(self) -> list[Any]:
+        """Show a million measured values, and a secret behind them."""
+        return self._figures
+
+    _figures: Final[list[Any]] = [*(number / 7 for number in range(1_000_000)), ROOM_SECRET]
+
 
 @attack("words", "methods tell the room's secret and the model's key", deadline_s=4)
 async def telling_methods(probe: Probe) -> Ending:
     records = _Records()
     logging.getLogger().addHandler(records)
-    names = ("settings_dump", "settings_error", "long_dump")
+    names = ("settings_dump", "settings_error", "long_figures", "long_dump")
     replies = [reply for name in names for reply in ([Call(name, {}, id=name)], [DONE])]
     settings = plain_settings(LIVEKIT_API_SECRET=ROOM_SECRET, CAAL_API_KEY=MODEL_KEY)
     async with StandInModel(["Hello."], *replies) as server, conversation(server) as warm:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias, cast, get_type_hints
 
 from livekit.agents import Agent, RunContext, ToolError
@@ -39,6 +40,9 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.tools.spoken_result import result_of, said
 from caal_node.tools.table import ToolTable, unlisted
 
+HANDOFF_MEMBERS: Final = 1_000
+"""Members of a result among which an agent to hand over to is looked for: a list of a million
+values would hold the event loop for longer than an audio frame."""
 _CONTEXT: Final = "caal_run_context"
 """The keyword by which LiveKit passes the RunContext; no method has a parameter of that name."""
 
@@ -271,8 +275,7 @@ def becomes_text(result: Any) -> bool:
 
 def _holds_an_agent(result: dict[Any, Any] | list[Any]) -> bool:
     members = cast("Iterable[Any]", result.values() if isinstance(result, dict) else result)
-    # Each type is asked once: a list of 50,000 records would hold the event loop for 9 ms.
-    return any(issubclass(kind, (Agent, ToolResult)) for kind in set(map(type, members)))
+    return any(isinstance(each, (Agent, ToolResult)) for each in islice(members, HANDOFF_MEMBERS))
 
 
 def spec_of(tool: OwnTool, source: str) -> ToolSpec:
