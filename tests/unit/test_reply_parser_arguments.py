@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from caal_node.reply_parser import BrokenCall, parse_reply
 from caal_node.reply_parser.arguments import allowed_types, typed
@@ -262,3 +264,44 @@ def test_a_reference_that_names_itself_in_many_choices_is_followed_once() -> Non
     again = {"$ref": "#/$defs/one"}
     root: Any = {"$defs": {"one": {"anyOf": [*[again] * 40, {"type": "string"}]}}}
     assert allowed_types(again, root) == {"string"}
+
+
+_WORDS = st.text(max_size=12) | st.sampled_from(["5", "true", "null", '["milk"]', '{"a": 1}', ""])
+_LEAVES: list[tuple[dict[str, Any], st.SearchStrategy[Any]]] = [
+    (_TEXT, _WORDS),
+    ({"type": "integer"}, st.integers(-(2**53), 2**53)),
+    ({"type": "number"}, st.floats(allow_nan=False, allow_infinity=False) | st.integers(-99, 99)),
+    ({"type": "boolean"}, st.booleans()),
+    ({"type": ["string", "null"]}, _WORDS | st.none()),
+    ({"anyOf": [_TEXT, {"type": "number"}]}, _WORDS | st.integers(-99, 99)),
+    ({"enum": ["On", "on", "5", 5]}, st.sampled_from(["On", "on", "5", 5])),
+    ({}, _WORDS | st.integers(-99, 99) | st.booleans() | st.lists(_WORDS, max_size=3)),
+]
+_Pair = tuple[dict[str, Any], st.SearchStrategy[Any]]
+
+
+def _list_of(pair: _Pair) -> _Pair:
+    return {"type": "array", "items": pair[0]}, st.lists(pair[1], max_size=3)
+
+
+def _object_of(pairs: list[_Pair]) -> _Pair:
+    named = {f"p{number}": pair for number, pair in enumerate(pairs)}
+    schema = {"type": "object", "properties": {name: pair[0] for name, pair in named.items()}}
+    return schema, st.fixed_dictionaries({}, optional={name: p[1] for name, p in named.items()})
+
+
+_PAIRS: st.SearchStrategy[_Pair] = st.recursive(
+    st.sampled_from(_LEAVES),
+    lambda inner: inner.map(_list_of) | st.lists(inner, min_size=1, max_size=3).map(_object_of),
+    max_leaves=5,
+)
+
+
+@given(st.data())
+def test_arguments_that_fit_their_schema_are_never_changed(data: st.DataObject) -> None:
+    parameters, values = _object_of(data.draw(st.lists(_PAIRS, min_size=1, max_size=4)))
+    wanted = data.draw(values)
+    tool = {"type": "function", "function": {"name": "put", "parameters": parameters}}
+    call = json.dumps({"name": "put", "arguments": wanted})
+    (made,) = parse_reply(f"<tool_call>{call}</tool_call>", [tool]).calls
+    assert json.dumps(made.arguments) == json.dumps(wanted)
