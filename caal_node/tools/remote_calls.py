@@ -14,6 +14,7 @@ from caal_node.core.errors import ToolFailure
 from caal_node.core.events import TierName, ToolProgress
 from caal_node.tools.call_conversation import RoomCallConversation
 from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.request import request_of
 from caal_node.tools.source import Arguments, ToolSource, VerbatimResult
 from caal_node.tools.spoken_result import result_of, said
 from caal_node.tools.table import ToolEntry, ToolTable
@@ -29,7 +30,7 @@ class RemoteCalls:
 
     Args:
         sources: The source of each remote tier.
-        search: Runs the search tool.
+        search: Runs the search tool, with its arguments and the words that the call answers.
         settled: Waits until what a call has changed in the table is there.
         on_progress: Told how far calls have come.
     """
@@ -39,7 +40,7 @@ class RemoteCalls:
         sources: Mapping[TierName, ToolSource],
         pipeline: Pipeline,
         *,
-        search: Callable[[Arguments], Awaitable[Any]],
+        search: Callable[[Arguments, str], Awaitable[Any]],
         settled: Callable[[], Awaitable[None]],
         on_progress: Callable[[ToolProgress], None] | None,
     ) -> None:
@@ -95,7 +96,7 @@ class RemoteCalls:
 
         async def execute() -> Any:
             if searches:
-                return await self._search(arguments)
+                return await self._search(arguments, request_of(context))
             source = self._sources[entry.spec.tier]
             conversation = RoomCallConversation(
                 entry, context, self._pipeline.redact, self._on_progress

@@ -230,10 +230,10 @@ class RemoteToolset(Toolset):
         """The state of each configured MCP server."""
         return tuple(itertools.chain.from_iterable(s.servers for s in self._sources.values()))
 
-    async def _search(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _search(self, arguments: Mapping[str, Any], request: str) -> Mapping[str, Any]:
         """Run the search tool: what it tells of can be called from then on."""
         patterns = search_patterns(arguments.get("patterns"))
-        found = await self._finder.find_shown(self.table, patterns)
+        found = await self._finder.find_shown(self.table, patterns, request)
         starting = [server.name for server in self.servers if server.state == "starting"]
         told, answer = search_answer(found, starting)
         self._wake(told)

@@ -44,16 +44,22 @@ class ToolCatalog:
         meanings.set_tools(self._tools)
 
     async def find(
-        self, patterns: Sequence[str], meanings: SemanticIndex | None = None
+        self,
+        patterns: Sequence[str],
+        meanings: SemanticIndex | None = None,
+        *,
+        request: str = "",
     ) -> list[ToolEntry]:
         """Return the tools that match, best first, ranked as `mcp_discover` ranks.
 
         Args:
             meanings: It takes over these tools, and ranks by what words mean as well; None ranks
                 by the words alone.
+            request: What a person said. Its words rank the names that a glob matches.
         """
         meaning = await self._meaning(patterns, meanings, wait_s=VECTORS_S)
-        return [self.table.resolve(tool.name) for tool in self._finder.find(patterns, meaning)]
+        found = self._finder.find(patterns, meaning, request=request)
+        return [self.table.resolve(tool.name) for tool in found]
 
     async def fitting(
         self, words: str, meanings: SemanticIndex | None = None, *, besides: Collection[str] = ()

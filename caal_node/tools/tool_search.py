@@ -65,14 +65,18 @@ class ToolSearch:
             catalog.embed(self._meanings)
         return catalog
 
-    async def find(self, table: ToolTable, patterns: Sequence[str]) -> list[ToolEntry]:
-        """Return the tools of `table` that match, best first."""
+    async def find(
+        self, table: ToolTable, patterns: Sequence[str], request: str = ""
+    ) -> list[ToolEntry]:
+        """Return the tools of `table` that match, best first, as `ToolCatalog.find` does."""
         catalog = await asyncio.shield(self.prepare(table))
-        return await catalog.find(patterns, self._meanings)
+        return await catalog.find(patterns, self._meanings, request=request)
 
-    async def find_shown(self, table: ToolTable, patterns: Sequence[str]) -> list[ToolEntry]:
+    async def find_shown(
+        self, table: ToolTable, patterns: Sequence[str], request: str = ""
+    ) -> list[ToolEntry]:
         """Return the tools that match and that the model may see, best first."""
-        found = await self.find(table, patterns)
+        found = await self.find(table, patterns, request)
         # `*` finds thousands, and each is held against the owner's rules.
         return await asyncio.to_thread(lambda: [e for e in found if not self._hides(e)])
 

@@ -1,11 +1,11 @@
 """Finds tools by globs and by words.
 
-A pattern with `*`, `?` or `[` is a glob over the exposed name and the tool's own name; its words
-rank the names that match, and are looked for as well, behind these. Anything else is words, ranked
-by `tool_index.py`, and a tool's exact name stands before everything. Dates, times, places and sums
-of money in a request count as the words for them too (`value_kinds`). Several patterns are several
-needs: the answer takes from each in turn, so that none hides the others. Upper and lower case are
-the same.
+A pattern with `*`, `?` or `[` is a glob over the exposed name and the tool's own. Its words and
+those of the request rank the names that match; its own are looked for as well, behind these.
+Anything else is words, ranked by `tool_index.py`; a tool's exact name stands before everything.
+Dates, times, places and sums of money in a request count as the words for them too (`value_kinds`).
+Several patterns are several needs: the answer takes from each in turn, so that none hides the
+others. Upper and lower case are the same.
 
 Where vectors of the tools and of the words are given, words are ranked both by what they are and by
 what they mean (`mcp_bridge/embedding`), and a tool that is near in meaning matches without a word
@@ -99,15 +99,20 @@ class ToolFinder:
         ]
 
     def find(
-        self, patterns: str | Sequence[str], meaning: SemanticQuery | None = None
+        self,
+        patterns: str | Sequence[str],
+        meaning: SemanticQuery | None = None,
+        *,
+        request: str = "",
     ) -> tuple[ToolInfo, ...]:
         """Gives the tools that match any pattern, best first; equals stand in the order given.
 
         Args:
             meaning: The vectors of these tools, and of `patterns_of_words`; None searches by words
                 alone.
+            request: What a person said. Its words rank the names that a glob matches.
         """
-        answers = [self._find_one(pattern, meaning) for pattern in _asked(patterns)]
+        answers = [self._find_one(pattern, meaning, request) for pattern in _asked(patterns)]
         return tuple(self._index.tools[number] for number in taken_in_turn(answers))
 
     def parts_of(self, words: str) -> tuple[str, ...]:
@@ -148,13 +153,16 @@ class ToolFinder:
         kinds = value_kinds(asked[:MAX_SPLIT_CHARS])
         return self._index.scores(" ".join((asked, *kinds))) / self._index.most_by_one_term
 
-    def _find_one(self, pattern: str, meaning: SemanticQuery | None) -> list[int]:
+    def _find_one(self, pattern: str, meaning: SemanticQuery | None, request: str) -> list[int]:
         """Gives the numbers of the tools that match, best first."""
         words = pattern[:MAX_PATTERN_CHARS]
         first: list[int] = []
         if _is_glob(pattern):
             first += self._matching_glob(pattern[:MAX_GLOB_CHARS].lower())
-            scores = self._index.scores(_GLOB_MARKS.sub(" ", words))
+            words = _GLOB_MARKS.sub(" ", words)
+            scores = self._index.scores(words)
+            asked_for = self._index.scores(f"{words} {request[:MAX_SPLIT_CHARS]}")
+            scores[first] = asked_for[first]
         else:
             scores = self._index.scores(" ".join((words, *value_kinds(words))))
         matches = scores > 0

@@ -54,7 +54,9 @@ def workflow(subject: str, doing: str) -> ToolSpec:
 WORKFLOWS = [workflow(subject, doing) for subject in SUBJECTS for doing in DOINGS]
 
 
-async def found(tmp_path: Path, *patterns: str, env: Mapping[str, str] | None = None) -> Any:
+async def found(
+    tmp_path: Path, *patterns: str, env: Mapping[str, str] | None = None, said: str = ""
+) -> Any:
     """What a model reads that searches for `patterns` in such a house."""
     rules = tmp_path / "caal.toml"
     rules.write_text(POLICY, encoding="utf-8")
@@ -66,7 +68,7 @@ async def found(tmp_path: Path, *patterns: str, env: Mapping[str, str] | None = 
         model = LLM(server.model, "ollama", server.url, native_tools=True)
         agent = CaalAgent(settings=settings, tools=own_tools(), tiers={"n8n": tier}, warm=False)
         async with AgentConversation(agent, model) as talk:
-            await talk.say(f"find a tool for {patterns[0]}")
+            await talk.say(said or f"find a tool for {patterns[0]}")
             assert len(talk.agent.table) == 604
             assert [entry.exposed for entry in talk.agent.head_entries] == ["mcp_discover"]
             offered = [tool["function"]["name"] for tool in server.chats[0].json["tools"]]
@@ -113,3 +115,8 @@ async def test_pinned_tools_of_every_tier_stay_in_front(pinned: str) -> None:
     head = [entry.exposed for entry in agent.head_entries]
     assert head == ["mcp_discover", *(f"garage_{thing}" for thing in THINGS), "sum_subject3"]
     await agent.close_tools()
+
+
+async def test_what_a_glob_matches_is_ranked_by_what_the_person_said(tmp_path: Path) -> None:
+    answer = await found(tmp_path, "*subject*", said="print me the thing about subject31")
+    assert next(iter(answer["callable_now"])) == "print_subject31"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import ToolInfo
-from mcp_bridge.discovery.tool_search import discover
+from mcp_bridge.discovery.tool_search import ToolFinder, discover
 
 
 def tool(name: str, description: str = "") -> ToolInfo:
@@ -59,3 +59,11 @@ def test_the_words_of_a_glob_rank_the_names_that_it_matches() -> None:
     many = [tool(f"disk__profile{n}", "Does it.") for n in range(50)]
     reader = tool("disk__read_file", "Reads a file.")
     assert discover("*file*", [*many, reader])[0] is reader
+
+
+def test_the_words_of_the_request_rank_them_too() -> None:
+    many = [tool(f"fs__file_{n}", "Does something with files.") for n in range(50)]
+    reader = tool("fs__read_file", "Reads a whole file.")
+    finder = ToolFinder([*many, reader])
+    assert finder.find("*file*", request="read me the shopping list")[0] is reader
+    assert finder.find("file_7", request="read me the list")[0].name == "fs__file_7"

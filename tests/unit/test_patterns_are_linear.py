@@ -79,7 +79,7 @@ MADE: Final[Mapping[str, Made]] = {
 USED: Final = {
     "caal_node.policy.globs.AnyOf.__init__()": ("fullmatch",),
     "caal_node.tts_text.inline_spans._FORMULAS": ("match",),
-    "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob:175": ("match",),
+    "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob:183": ("match",),
     "mcp_bridge.security.launchers.PATTERNS": ("fullmatch",),
 }
 """How patterns are used that are kept in a container or an object."""
