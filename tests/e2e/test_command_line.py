@@ -380,7 +380,7 @@ def test_livekits_help_in_a_pipe_breaks_no_line(tmp_path: Path, command: str) ->
 
 
 def test_wrong_usage_in_a_pipe_is_told_without_boxes(tmp_path: Path) -> None:
-    for command in (("nothing",), ("validate",), ("n8n", "check")):
+    for command in (("nothing",), ("tools", "remove"), ("n8n", "check")):
         done = run(*command, folder=tmp_path)
         assert done.returncode == 2
         assert "Error: " in done.stderr
