@@ -78,7 +78,7 @@ async def run_chat(
                 return 1 if failure else 0
             if as_json:
                 return await _run_lines(lines, chat, None)
-            transcript.print_ready(len(commands.tools), agent.failed)
+            transcript.print_ready(len(commands.tools))
             if line := dry_run_line(settings):
                 transcript.print_note(f"{line}: {DRY_RUN}")
             if typed:

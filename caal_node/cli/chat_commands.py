@@ -98,10 +98,11 @@ class ChatCommands:
         entries = await all_entries(self._agent)
         self.tools = [entry.exposed for entry in entries]
         print_table(self._out, tool_table(entries, head_names(self._agent)))
-        self._print_failed()
+        self._print_failed(self._agent.failed)
 
     async def _reload(self, _: str) -> None:
         before = await asyncio.to_thread(self._agent.table.fingerprints)
+        failed = dict(self._agent.failed)
         await self._agent.reload_tools()
         await self.find_names()
         after = await asyncio.to_thread(self._agent.table.fingerprints)
@@ -109,7 +110,8 @@ class ChatCommands:
         changes = {"new": report.added, "gone": report.removed, "changed": report.changed}
         told = [f"{what}: {', '.join(names)}" for what, names in changes.items() if names]
         self._print("; ".join([f"{report.tool_count} tools", *(told or ["as before"])]), "dim")
-        self._print_failed()
+        # What has failed only now is an event, which has been printed.
+        self._print_failed(failed)
 
     async def _model(self, name: str) -> None:
         model = self._agent.model
@@ -130,9 +132,10 @@ class ChatCommands:
             self._out.print(f"{name:<8} {words}", markup=False)
         self._print("Ctrl-C ends a turn, and pressed once more the chat", "dim")
 
-    def _print_failed(self) -> None:
+    def _print_failed(self, known: Mapping[str, str]) -> None:
         for source, reason in self._agent.failed.items():
-            self._print(f"no tools from {source}: {reason}", "yellow")
+            if known.get(source) == reason:
+                self._print(f"no tools from {source}: {reason}", "yellow")
 
     def _print(self, words: str, style: str) -> None:
         self._out.print(words, style=style, markup=False, emoji=False)

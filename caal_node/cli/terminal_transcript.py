@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -21,6 +21,7 @@ from caal_node.core.events import (
     ToolCallEnded,
     ToolCallStarted,
     ToolProgress,
+    ToolSourceChanged,
     TurnEnded,
     UserSaid,
 )
@@ -41,13 +42,11 @@ class TerminalTranscript:
         self._console = console
         self._echo_user = echo_user
 
-    def print_ready(self, tools: int, failed: Mapping[str, str]) -> None:
-        """Print how many tools there are, and the sources that have failed with the reason."""
+    def print_ready(self, tools: int) -> None:
+        """Print how many tools there are."""
         how = "Type, and press Enter; /help lists the commands, Ctrl-D ends."
         count = f"{tools} tool" if tools == 1 else f"{tools} tools"
         self._console.print(f"[dim]{count}. {how}[/dim]")
-        for source, reason in failed.items():
-            self._console.print(f"[yellow]no tools from {escape(f'{source}: {reason}')}[/yellow]")
 
     def print_note(self, words: str) -> None:
         """Print something about the conversation."""
@@ -93,6 +92,10 @@ class TerminalTranscript:
             case SourcesCited(sources=sources):
                 read = ", ".join(dict.fromkeys(each.site for each in sources))
                 return f"[dim]read     {escape(read)}[/dim]"
+            case ToolSourceChanged(source=source, state="ready"):
+                return f"[dim]{escape(source)} works again[/dim]"
+            case ToolSourceChanged(source=source, reason=reason):
+                return f"[yellow]no tools from {escape(f'{source}: {reason}')}[/yellow]"
             case FactCorrected(heard=heard):
                 became = "mended" if heard else "left out"
                 return f"[dim]fact     {became}, as the results say otherwise[/]"

@@ -28,6 +28,7 @@ RequestOutcome: TypeAlias = Literal["ok", "error", "closed"]
 answered were not all, or the reply was known by then."""
 CueKind: TypeAlias = Literal["tool", "agent", "error", "tick", "ring"]
 TierName: TypeAlias = Literal["agent", "n8n", "mcp"]
+SourceState: TypeAlias = Literal["down", "ready"]
 API_CALL: Final = "api_"
 """The prefix of the ids of calls that came over the Tools API, and not from the model."""
 
@@ -187,6 +188,19 @@ class SourcesCited:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolSourceChanged:
+    """A source of tools (an MCP server, n8n) cannot be used, or can be used again. Those that are
+    down when a session begins are reported then."""
+
+    type: ClassVar[str] = "tool_source"
+    source: str
+    state: SourceState
+    reason: str = ""
+    """Why it is down and what to do, without secrets. It is empty where the reader may not see it,
+    as in the room by default."""
+
+
+@dataclass(frozen=True, slots=True)
 class FactCorrected:
     """A clause of the answer told otherwise than the results do. Nobody has heard it; `heard` says
     what they hear in its place. The reply may be one that LiveKit then threw away."""
@@ -265,6 +279,7 @@ Event: TypeAlias = (
     | Spoken
     | ClaimCorrected
     | SourcesCited
+    | ToolSourceChanged
     | FactCorrected
     | TurnEnded
 )

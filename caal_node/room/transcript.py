@@ -10,7 +10,13 @@ from typing import Final
 
 from livekit import rtc
 
-from caal_node.core.events import Event, ToolCallEnded, ToolCallStarted, to_json
+from caal_node.core.events import (
+    Event,
+    ToolCallEnded,
+    ToolCallStarted,
+    ToolSourceChanged,
+    to_json,
+)
 from caal_node.room.connection import connected
 
 Send = Callable[[str], Awaitable[object]]
@@ -68,6 +74,8 @@ class Transcript:
             event = dataclasses.replace(event, arguments=None)
         elif isinstance(event, ToolCallEnded) and not self._show_arguments:
             event = dataclasses.replace(event, reason="", result="")
+        elif isinstance(event, ToolSourceChanged) and not self._show_arguments:
+            event = dataclasses.replace(event, reason="")
         try:
             self._queue.put_nowait(to_json(event))
         except asyncio.QueueFull:

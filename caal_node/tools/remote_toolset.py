@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from livekit.agents.llm import Tool, Toolset
 
-from caal_node.core.events import TierName, ToolProgress
+from caal_node.core.events import TierName, ToolProgress, ToolSourceChanged
 from caal_node.core.paths import state_folder
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.example_store import FILE_NAME, with_examples
@@ -77,6 +77,8 @@ class RemoteToolset(Toolset):
         self._late: tuple[ToolTable, tuple[ToolSpec, ...], ToolTable] | None = None
         """A table, own tools that came after it, and the table with those."""
         self.failed: Mapping[str, str] = {}
+        self._reported: Mapping[str, str] | None = None
+        """What `failed` was when it was last reported; None before anybody listens."""
         self.new: tuple[str, ...] = ()
         """What known MCP servers have added, and nobody has accepted yet."""
         self._sources: Mapping[TierName, ToolSource] = {
@@ -117,6 +119,8 @@ class RemoteToolset(Toolset):
             # LiveKit would go on without a word, and without the agent's other services.
             logger.exception("the tools could not be listed; a reload tries again")
         await self._on_ready()
+        self._reported = {}
+        self._report_sources()
         self._polls += [
             asyncio.create_task(self._poll(tier, source.poll_s), name="caal-tools-poll")
             for tier, source in self._sources.items()
@@ -293,6 +297,19 @@ class RemoteToolset(Toolset):
         if reloaded:
             self.search = table.beside(search_spec(table))
         self._on_table(reloaded)
+        self._report_sources()
+
+    def _report_sources(self) -> None:
+        """Tell of the sources that are down, or ready again, since the last time."""
+        if (before := self._reported) is None:
+            return
+        self._reported = now = self.failed
+        for source in before:
+            if source not in now:
+                self._pipeline.on_event(ToolSourceChanged(source, "ready"))
+        for source, reason in now.items():
+            if before.get(source) != reason:
+                self._pipeline.on_event(ToolSourceChanged(source, "down", reason))
 
     async def _poll(self, tier: TierName, interval_s: float) -> None:
         while True:

@@ -14,7 +14,7 @@ from livekit.agents import Agent, AgentSession, TurnHandlingOptions, function_to
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ToolUnavailable
-from caal_node.core.events import ToolCallEnded, ToolCallStarted, TurnEnded
+from caal_node.core.events import ToolCallEnded, ToolCallStarted, ToolSourceChanged, TurnEnded
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
@@ -417,6 +417,11 @@ async def test_a_dead_source_is_listed_and_comes_back_with_a_reload() -> None:
         await talk.agent.reload_tools()
         assert await talk.ask("weather?") == "Sunny."
         assert tier.calls
+        await talk.agent.reload_tools()
+        assert talk.events_of(ToolSourceChanged) == [
+            ToolSourceChanged("n8n", "down", "not reachable"),
+            ToolSourceChanged("n8n", "ready"),
+        ]
     assert tier.closed
 
 

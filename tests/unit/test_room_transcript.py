@@ -7,7 +7,14 @@ import json
 
 import pytest
 
-from caal_node.core.events import CuePlayed, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
+from caal_node.core.events import (
+    CuePlayed,
+    Spoken,
+    ToolCallEnded,
+    ToolCallStarted,
+    ToolSourceChanged,
+    UserSaid,
+)
 from caal_node.room.attributes import AGAIN_S, LAST_S, SET_DEADLINE_S, Attributes
 from caal_node.room.transcript import DRAIN_DEADLINE_S, SEND_DEADLINE_S, Transcript
 from tests import virtual_loop
@@ -132,7 +139,8 @@ async def test_closing_that_is_cancelled_still_ends_the_task() -> None:
 async def test_the_transcript_leaves_arguments_out() -> None:
     room = Room()
     transcript = Transcript(room.send)
-    for event in (UserSaid("pay"), STARTED, CuePlayed("tool"), ENDED, Spoken("Paid.")):
+    down = ToolSourceChanged("bank", "down", "no answer from DE00.example")
+    for event in (UserSaid("pay"), STARTED, CuePlayed("tool"), ENDED, Spoken("Paid."), down):
         transcript(event)
     await transcript.aclose()
     messages = [json.loads(text) for text in room.got]
@@ -142,7 +150,9 @@ async def test_the_transcript_leaves_arguments_out() -> None:
         "cue",
         "tool_call_ended",
         "speech",
+        "tool_source",
     ]
+    assert (messages[-1]["source"], messages[-1]["reason"]) == ("bank", "")
     assert messages[1]["arguments"] is None
     assert "DE00" not in "".join(room.got)
     assert STARTED.arguments == {"iban": "DE00"}
