@@ -91,7 +91,12 @@ ROOM = "confirmation"
 
 def reply(asked: Asked) -> Reply:
     """A model's: it calls what it is asked for, corrects itself, then speaks."""
-    last = asked.json["messages"][-1]
+    messages = asked.json["messages"]
+    last = messages[-1]
+    # What was not understood as an answer stands behind the result that it has led to.
+    newest = next((m for m in reversed(messages) if m["role"] != "user"), last)
+    if newest["role"] == "tool":
+        last = newest
     words = last["content"].lower()
     if last["role"] == "tool":
         if "important" in words:  # it does what the page says
