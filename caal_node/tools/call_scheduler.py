@@ -4,13 +4,19 @@ LiveKit starts all calls of one reply at once. Each joins the queue as it comes,
 the earlier calls that it conflicts with (`mcp_bridge.core.call_conflicts`); it overtakes all
 others. So no two calls in conflict run at once, and none starts later than it would if all ran one
 by one.
+
+The agent's own tools wait, and are waited for, among the calls of one reply alone: one may hold a
+conversation of its own (an `AgentTask`), in which others are called. They wait without a deadline,
+as LiveKit gives them none.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+from typing import Any, Final
+
+from livekit.agents import RunContext
 
 from caal_node.core.errors import ToolTimeout
 from caal_node.tools.effects import name_reads
@@ -35,18 +41,36 @@ class CallScheduler:
         self._wait_s: Final = wait_s
         self._queue: Final[list[_ScheduledCall]] = []
 
+    def turn(
+        self,
+        entry: ToolEntry,
+        arguments: Arguments,
+        context: RunContext[Any] | None = None,
+        *,
+        own: bool = False,
+    ) -> _ScheduledCall:
+        """Return the turn of a call; `own` is for those that run as LiveKit runs them."""
+        wait_s = None if own else self._wait_s
+        return _ScheduledCall(self._queue, entry, arguments, wait_s, context)
+
     def __call__(self, entry: ToolEntry, arguments: Arguments, call_id: str) -> _ScheduledCall:
-        return _ScheduledCall(self._queue, entry, arguments, self._wait_s)
+        return self.turn(entry, arguments)
 
 
 class _ScheduledCall:
     """One call's turn. Leaving it lets later calls go on."""
 
     def __init__(
-        self, queue: list[_ScheduledCall], entry: ToolEntry, arguments: Arguments, wait_s: float
+        self,
+        queue: list[_ScheduledCall],
+        entry: ToolEntry,
+        arguments: Arguments,
+        wait_s: float | None,
+        context: RunContext[Any] | None,
     ) -> None:
         self.entry: Final = entry
         self.ended: Final = asyncio.Event()
+        self._context: Final = context
         self._queue: Final = queue
         self._arguments: Final = arguments
         self._wait_s: Final = wait_s
@@ -65,7 +89,7 @@ class _ScheduledCall:
         Raises:
             ToolTimeout: one of them did not end.
         """
-        earlier = self._queue[: self._queue.index(self)]
+        earlier = [e for e in self._queue[: self._queue.index(self)] if self._heeds(e)]
         if not earlier:
             return
         try:
@@ -81,6 +105,13 @@ class _ScheduledCall:
             logger.info("tool %s waits for %s", self.entry.exposed, names)
         for call in running:
             await call.ended.wait()
+
+    def _heeds(self, other: _ScheduledCall) -> bool:
+        is_own = self._wait_s is None or other._wait_s is None
+        if not is_own:
+            return True
+        one, two = self._context, other._context
+        return one is not None and two is not None and one.speech_handle is two.speech_handle
 
     async def _conflicts(self, other: _ScheduledCall) -> bool:
         return conflict(await other.access(), await self.access())
@@ -109,9 +140,9 @@ async def _access(entry: ToolEntry, arguments: Arguments) -> CallAccess:
 def _only_reads(entry: ToolEntry) -> bool:
     """Say whether the call is known to change nothing.
 
-    An MCP server says so itself. Methods and workflows are the owner's own, and their names are
-    believed: `get_weather` reads, `get_and_delete` does not.
+    An MCP server says so itself. Methods and workflows are the owner's own: their effect is
+    believed, and so are their names: `get_weather` reads, `get_and_delete` does not.
     """
     if entry.spec.read_only is not None or entry.spec.tier == "mcp":
         return entry.spec.read_only is True
-    return name_reads(entry.spec.name)
+    return entry.spec.effect == "read" or name_reads(entry.spec.name)

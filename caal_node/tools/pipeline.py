@@ -8,8 +8,8 @@
 4. Its value becomes one line of text for the model, is redacted, and is kept as tool data.
 5. Its outcome is noted for those who report it to people, and logged.
 
-The agent's own tools go the same way without what plain LiveKit does not do to them: they wait for
-nothing, have no deadline, and neither their results nor their errors are changed (`run_own`).
+The agent's own tools go the same way without what plain LiveKit does not do to them: they have no
+deadline, and neither their results nor their errors are changed (`run_own`).
 
 `Gates` holds an owner's rules: what may refuse, delay or redact a call.
 """
@@ -23,7 +23,7 @@ import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias, cast
@@ -169,7 +169,7 @@ class Pipeline:
         self._gates = gates or Gates()
         self.redaction: Final = redaction or Redaction()
         """Knows the secrets of the process, which no text of a tool may hold."""
-        self._plan = self._gates.plan or CallScheduler()
+        self._scheduler: Final = CallScheduler()
         self.middleware: Final[list[CallMiddleware]] = list(self._gates.middleware or ())
         """The owner's rules. The owner may change the list at any time."""
         self.on_event: Callable[[Event], None] = lambda _: None
@@ -220,7 +220,7 @@ class Pipeline:
         call = self._request(entry, call_id, arguments, context, caller)
         with self._noted(call) as shown:
             with ExitStack() as turns:
-                turn = self._plan(entry, arguments, call_id)
+                turn = self._turn(call, own=False)
                 turns.enter_context(turn)
                 self._check(call, validate)
                 await turn.come()
@@ -252,9 +252,8 @@ class Pipeline:
     ) -> Any:
         """Run one call of an agent's own tool as LiveKit does; see `run` for the parameters.
 
-        There is no deadline, no result of up to `OWN_RESULT_CHARS` is cut, and calls wait for each
-        other only where `Gates` has a plan of the owner's. What the tool raises, LiveKit gets, but
-        for a connection that CAAL_NETWORK refuses: that is told as it is.
+        There is no deadline, and no result of up to `OWN_RESULT_CHARS` is cut. What the tool
+        raises, LiveKit gets, but for a connection that CAAL_NETWORK refuses: that is told as it is.
 
         Returns:
             What the tool returns, with secrets redacted, and with JSON in place of a dict or list,
@@ -262,12 +261,9 @@ class Pipeline:
         """
         call = self._request(entry, call_id, arguments, context)
         with self._noted(call) as shown:
-            plan = self._gates.plan
-            turn = None if plan is None else plan(entry, arguments, call_id)
-            with nullcontext() if turn is None else turn:
+            with (turn := self._turn(call, own=True)):
                 self._check(call, validate)
-                if turn is not None:
-                    await turn.come()
+                await turn.come()
 
                 async def own() -> Any:
                     try:
@@ -290,6 +286,11 @@ class Pipeline:
             )
             shown.append(_beginning(text))
             return replace(value, output=text) if is_plain else text
+
+    def _turn(self, call: ToolCallRequest, *, own: bool) -> CallTurn:
+        if (plan := self._gates.plan) is not None:
+            return plan(call.entry, call.arguments, call.call_id)
+        return self._scheduler.turn(call.entry, call.arguments, call.context, own=own)
 
     def _request(
         self,

@@ -32,6 +32,7 @@ from caal_node.testing import (
     ScriptedModel,
     plain_settings,
 )
+from caal_node.tools.effects import effect
 from caal_node.tools.pipeline import Gates
 from tests.before_call import BeforeCall
 from tests.plain_beside_ours import CALL, OURS, Make, having, play, same
@@ -123,16 +124,18 @@ class TestErrors:
 
 
 class TestDeclarations:
-    async def test_calls_of_one_reply_run_side_by_side(self) -> None:
+    async def test_calls_of_one_reply_that_only_read_run_side_by_side(self) -> None:
         opened = asyncio.Event()
 
         @function_tool
+        @effect("read")
         async def set_one() -> str:
             """Wait for the other."""
             await asyncio.wait_for(opened.wait(), 10)
             return "one"
 
         @function_tool
+        @effect("read")
         async def set_two() -> str:
             """Open."""
             opened.set()
