@@ -55,6 +55,7 @@ from caal_node.tools.caller_of_call import caller_of
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.request import request_of
 from caal_node.tools.source import Arguments, VerbatimResult
+from caal_node.tools.spoken_over import not_waited_for_when_spoken_over
 from caal_node.tools.table import ToolEntry
 
 logger = logging.getLogger("caal_node.tools")
@@ -231,7 +232,8 @@ class Pipeline:
                         turns.close()
                     return await self._execute(entry, execute, deadline)
 
-                value = await run_through(self.middleware, call, allowed)
+                async with not_waited_for_when_spoken_over(context):
+                    value = await run_through(self.middleware, call, allowed)
             if becomes_text(value):
                 value = await self._text(
                     entry, call_id, arguments, value, whole=whole, keep=not call.is_dry
@@ -274,7 +276,8 @@ class Pipeline:
                         _raise_if_outside(entry, error)
                         raise
 
-                value = await run_through(self.middleware, call, own)
+                async with not_waited_for_when_spoken_over(context):
+                    value = await run_through(self.middleware, call, own)
             # Of a verbatim result the sentence is redacted as well as the value.
             is_plain = isinstance(value, ToolResult) and not isinstance(value, VerbatimResult)
             result = value.output if is_plain else value
