@@ -20,6 +20,11 @@ STILL_RUNNING: Final = "The tool call is still in progress."
 request is sent before they are in the history, so the prompt's beginning stays as it is."""
 
 
+WATCHED_AFTER_S: Final = 0.2
+"""Seconds of a call before its speech is watched. Most calls are over by then, and a wait of that
+length is not noticed."""
+
+
 @asynccontextmanager
 async def not_waited_for_when_spoken_over(
     context: RunContext[Any] | None,
@@ -28,12 +33,21 @@ async def not_waited_for_when_spoken_over(
     if context is None:
         yield
         return
-    watching = asyncio.create_task(_report_when_spoken_over(context), name="caal-spoken-over")
+    watching: list[asyncio.Task[None]] = []
+
+    def watch() -> None:
+        name = "caal-spoken-over"
+        watching.append(asyncio.create_task(_report_when_spoken_over(context), name=name))
+
+    later = asyncio.get_running_loop().call_later(WATCHED_AFTER_S, watch)
     try:
         yield
     finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        later.cancel()
+        for task in watching:
+            task.cancel()
+        if watching:
+            await asyncio.gather(*watching, return_exceptions=True)
 
 
 async def _report_when_spoken_over(context: RunContext[Any]) -> None:

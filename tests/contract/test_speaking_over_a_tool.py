@@ -50,7 +50,7 @@ async def spoken_over(talk: Conversation, slow: Slow, words: str) -> str:
     async with asyncio.timeout(20):
         await slow.running.wait()
     async with asyncio.timeout(AT_ONCE_S):
-        talk.session.interrupt()
+        await talk.session.interrupt()  # as LiveKit does for each turn that somebody speaks
         return await talk.ask(words)
 
 
@@ -93,7 +93,7 @@ async def test_a_result_that_comes_during_the_next_turn_is_told_in_it() -> None:
         talk.session.generate_reply(user_input="order a taxi in Paris, please")
         async with asyncio.timeout(20):
             await slow.running.wait()
-            talk.session.interrupt()
+            await talk.session.interrupt()
             turn = asyncio.create_task(talk.ask("is it ordered?"))
             while len(server.chats) < 2:
                 await server.request_arrived()
