@@ -18,6 +18,7 @@ from caal_node.cli.ctrl_c import CtrlC
 from caal_node.cli.model_server import model_problem, sentence
 from caal_node.cli.output import console
 from caal_node.cli.terminal_transcript import TerminalTranscript
+from caal_node.cli.tools import servers_started
 from caal_node.cli.typed_lines import standard_input, typed_lines
 from caal_node.cli.typed_prompt import TypedPrompt
 from caal_node.config.settings import Settings
@@ -37,6 +38,9 @@ _TOLD: Final = ("the model's reply failed", "all LLMs are unavailable")
 """These log messages begin so; the second one is LiveKit's, of a chain of models."""
 LAST_PRESS: Final = 2
 """So many presses of Ctrl-C, with no line in between, end the chat."""
+STARTING_S: Final = 10.0
+"""Seconds that lines from a pipe wait for slow MCP servers, which a person need not. It is what a
+server has to start in by default."""
 INTERRUPTED: Final = 130
 """The exit code of a program that Ctrl-C has ended."""
 
@@ -69,6 +73,8 @@ async def run_chat(
             conversation = Conversation(agent)
             with transcript.waiting("looking for tools") if not quiet else nullcontext():
                 await stack.enter_async_context(conversation)
+                if not typed or question is not None:
+                    await servers_started(agent, STARTING_S)  # nobody can ask again
                 if not quiet:
                     await commands.find_names()
             chat = _Chat(conversation, commands)

@@ -106,12 +106,18 @@ async def find_tools(agent: CaalAgent) -> None:
     if not (names := _servers_in(agent, "starting")):
         return
     told.print_note(f"{', '.join(names)}: {STILL_STARTING}")
-    with told.waiting(f"waiting for {', '.join(names)}"), suppress(TimeoutError):
-        async with asyncio.timeout(STARTS_S):
-            while _servers_in(agent, "starting"):  # noqa: ASYNC110 - a server that fails tells nobody
-                await asyncio.sleep(LOOK_S)
+    with told.waiting(f"waiting for {', '.join(names)}"):
+        await servers_started(agent, STARTS_S)
     if not set(names).isdisjoint(_servers_in(agent, "ready")):
         await agent.reload_tools()
+
+
+async def servers_started(agent: CaalAgent, within_s: float) -> None:
+    """Wait until no MCP server is starting any more, for so many seconds at most."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            while _servers_in(agent, "starting"):  # noqa: ASYNC110 - a server that fails tells nobody
+                await asyncio.sleep(LOOK_S)
 
 
 def _servers_in(agent: CaalAgent, state: str) -> list[str]:

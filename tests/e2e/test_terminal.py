@@ -273,6 +273,18 @@ async def test_ctrl_c_ends_the_wait_for_a_server_that_is_being_downloaded(tmp_pa
         assert b"Traceback" not in terminal.written
 
 
+async def test_a_server_that_says_nothing_holds_up_no_chat(
+    model: StandInModel, folder: Path
+) -> None:
+    silent = {"command": sys.executable, "args": ["-c", "import time; time.sleep(3600)"]}
+    (folder / "mcp_servers.json").write_text(json.dumps({"silent": silent}), encoding="utf-8")
+    with chat(model, folder) as terminal:
+        await terminal.shows("no tools from silent: is not ready yet; its tools come as soon as")
+        await terminal.asks()
+        terminal.types("hello there\r")
+        await terminal.shows("You said hello there.")
+
+
 @pytest.mark.parametrize(
     "command",
     [

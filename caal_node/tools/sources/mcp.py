@@ -23,9 +23,9 @@ from caal_node.tools.table import ToolTable
 
 logger = logging.getLogger("caal_node.tools")
 
-READY_S: Final = 12.0
-"""Seconds for all servers together, below `DISCOVERY_S` of all tiers. A slower server comes when it
-is ready, and its tools stand behind the others then."""
+READY_S: Final = 3.0
+"""Seconds for all servers together, below `DISCOVERY_S` of all tiers: a person waits for the first
+prompt. A slower server comes when it is ready, and its tools stand behind the others then."""
 TOOL_TOKENS: Final = 3_000
 """The default of the setting of that name."""
 CALL_CAP_S: Final = mcp_bridge.Limits().call_cap_s + 5.0
