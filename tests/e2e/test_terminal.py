@@ -276,7 +276,9 @@ async def test_ctrl_c_ends_the_wait_for_a_server_that_is_being_downloaded(tmp_pa
 async def test_a_server_that_says_nothing_holds_up_no_chat(
     model: StandInModel, folder: Path
 ) -> None:
-    silent = {"command": sys.executable, "args": ["-c", "import time; time.sleep(3600)"]}
+    program = folder / "silent.py"
+    program.write_text("import time\ntime.sleep(3600)\n", encoding="utf-8")
+    silent = {"command": sys.executable, "args": [str(program)]}
     (folder / "mcp_servers.json").write_text(json.dumps({"silent": silent}), encoding="utf-8")
     with chat(model, folder) as terminal:
         await terminal.shows("no tools from silent: is not ready yet; its tools come as soon as")
