@@ -32,6 +32,17 @@ _LINE: Final = re.compile(
 )
 EXAMPLES_MAX: Final = 3
 """Examples that are kept of one tool. Three helped a 0.5B model; each costs about 60 tokens."""
+_READING_VERBS: Final = frozenset(
+    """check count describe find get is list look lookup query read search show tell what when
+    where which who""".split()  # noqa: SIM905 - a list of words reads better as words
+)
+_CHANGING_WORDS: Final = frozenset(
+    """add and append archive book buy cancel change clear close complete create delete do draft
+    drop edit execute insert lock make mark merge move open order pause pay play post put remove
+    rename replace reset run save send set share start stop store submit sync then toggle transfer
+    turn unlock update upload write""".split()  # noqa: SIM905 - as above
+)
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +120,9 @@ def examples_in(text: str | None) -> tuple[Example, ...]:
 def without_examples(text: str) -> str:
     """Return `text` without its example lines, which the prompt shows elsewhere."""
     return "\n".join(line for line in text.splitlines() if not _example(line)).strip()
+
+
+def name_reads(name: str) -> bool:
+    """Say whether a name is one of a tool that only reads: `get_weather`, not `get_and_delete`."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    return bool(words) and words[0] in _READING_VERBS and not _CHANGING_WORDS.intersection(words)

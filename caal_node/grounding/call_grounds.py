@@ -20,9 +20,17 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final, cast
 
-from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
-from caal_node.core.tool_spec import ToolSchema
+from caal_node.core.items import (
+    AssistantItem,
+    CallItem,
+    Item,
+    ResultItem,
+    SystemItem,
+    UserItem,
+)
+from caal_node.core.tool_spec import ToolSchema, name_reads
 from caal_node.grounding.request_words import (
+    ARTICLES,
     answerable,
     answers_anything,
     asks,
@@ -34,6 +42,7 @@ from caal_node.grounding.request_words import (
     points_elsewhere,
     unlike_verb,
 )
+from caal_node.grounding.spoken_numbers import numbers
 from caal_node.policy.heard_words import COMMON, REFERENCES, stem, stems, words
 
 FIT: Final = 1.2
@@ -49,6 +58,9 @@ SIMILAR: Final = 0.65
 _NO_WORDS: Final = re.compile(r"(?<![\w\"])(?:true|false|null)(?![\w\"])")
 _LETTERS_MIN: Final = 4
 _FIGURES: Final = frozenset({"number", "integer"})
+_FIGURE: Final = re.compile(r"\d+")
+_NOTE_WORDS: Final = 3
+"""Words from which an argument is text that a person will read, and no name, code or date."""
 KNOWN_CHARS: Final = 32_768
 """Characters of a conversation in which a name is looked for, within a few milliseconds. In a
 longer one each is taken for known."""
@@ -144,6 +156,47 @@ class CallGrounds:
             and names_something(name, self._language)
             and "enum" not in _mapping(_mapping(schema.get("properties")).get(name))
             and self._is_unsaid(value, call)
+        )
+
+    @property
+    def only_asks(self) -> bool:
+        """Whether the person's words ask what, how or when something is."""
+        return asks(self._request, self._language)
+
+    def invented(self, call: CallSigns) -> tuple[str, ...]:
+        """Return the parameters whose text has a figure, where nobody has said any.
+
+        What is written is there to be believed later: a note of "Anna's birthday is on March 15th"
+        where only her birthday was spoken of. A figure can follow from any number or time that was
+        said, so that where there is one, nothing is judged; a tool that only reads writes nothing.
+        """
+        if name_reads(call.tool["function"]["name"]):
+            return ()
+        texts = {
+            name: set(_FIGURE.findall(value))
+            for name, value in call.arguments.items()
+            if isinstance(value, str) and len(plain_words(value)) >= _NOTE_WORDS
+        }
+        texts = {name: figures for name, figures in texts.items() if figures}
+        if not texts or self._says_figures():
+            return ()
+        known = " ".join([*map(_text, self._items), json.dumps(call.tool["function"])])
+        return tuple(
+            name
+            for name, figures in texts.items()
+            if figures.isdisjoint(_FIGURE.findall(known[:KNOWN_CHARS]))
+        )
+
+    def _says_figures(self) -> bool:
+        """Return whether a number or a time was said or found, by whomever."""
+        texts = [_text(item) for item in self._items if not isinstance(item, SystemItem)]
+        if sum(map(len, texts)) > KNOWN_CHARS:
+            return True
+        return any(
+            _FIGURE.search(text)
+            or not (self._times - ARTICLES).isdisjoint(plain_words(text))
+            or any(not each.is_bare_one for each in numbers(text.lower()))
+            for text in texts
         )
 
     def is_meant(self, call: CallSigns, unsaid: Sequence[str]) -> bool:

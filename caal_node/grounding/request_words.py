@@ -28,7 +28,7 @@ _WORD_BEGINS: Final = r"(?<![\w'])"
 _FIRST_PERSON: Final = frozenset(
     {"i", "i'm", "i've", "i'd", "my", "me", "we", "we're", "our", "us"}
 )
-_ARTICLES: Final = frozenset({"the", "a", "an", "my", "your"})
+ARTICLES: Final = frozenset({"the", "a", "an", "my", "your"})
 _GIVE_ME: Final = frozenset({"give me", "tell me", "sing me"})
 
 
@@ -140,7 +140,7 @@ def asks(request: str, language: str) -> bool:
 def is_placeholder(value: str, language: str) -> bool:
     """Return whether `value` is what a model writes where it knows no value."""
     own = plain_words(value)
-    without_article = own[1:] if own[:1] and own[0] in _ARTICLES else own
+    without_article = own[1:] if own[:1] and own[0] in ARTICLES else own
     listed = _WORDS["placeholders"].get(language, frozenset())
     return " ".join(own) in listed or " ".join(without_article) in listed
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from livekit.agents import RunContext
 
 from caal_node.core.errors import ToolTimeout
-from caal_node.tools.effects import name_reads
+from caal_node.core.tool_spec import name_reads
 from caal_node.tools.source import Arguments
 from caal_node.tools.table import ToolEntry
 from mcp_bridge.core.call_conflicts import CallAccess, conflict, mentioned_paths, resolved_path

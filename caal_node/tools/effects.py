@@ -15,26 +15,14 @@ the last word, either way.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar, cast
 
-from caal_node.core.tool_spec import EFFECTS, Effect
+from caal_node.core.tool_spec import EFFECTS, Effect, name_reads
 
 T = TypeVar("T", bound=Callable[..., Any])
 
 _ATTRIBUTE: Final = "__caal_effect__"
-_READING_VERBS: Final = frozenset(
-    """check count describe find get is list look lookup query read search show tell what when
-    where which who""".split()  # noqa: SIM905 - a list of words reads better as words
-)
-_CHANGING_WORDS: Final = frozenset(
-    """add and append archive book buy cancel change clear close complete create delete do draft
-    drop edit execute insert lock make mark merge move open order pause pay play post put remove
-    rename replace reset run save send set share start stop store submit sync then toggle transfer
-    turn unlock update upload write""".split()  # noqa: SIM905 - as above
-)
-_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 def effect(worst: Effect) -> Callable[[T], T]:
@@ -67,9 +55,3 @@ def workflow_effect(name: str, method: str, tags: Iterable[str]) -> Effect:
     if method == "DELETE":
         return "destructive"
     return "read" if method in ("GET", "HEAD") and name_reads(name) else "write"
-
-
-def name_reads(name: str) -> bool:
-    """Say whether a name is one of a tool that only reads: `get_weather`, not `get_and_delete`."""
-    words = [word.lower() for word in _WORD.findall(name)]
-    return bool(words) and words[0] in _READING_VERBS and not _CHANGING_WORDS.intersection(words)

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from livekit.agents import llm
 
 from caal_node.core.items import AssistantItem, Item, ResultItem, UserItem
-from caal_node.core.tool_spec import Effect
+from caal_node.core.tool_spec import Effect, name_reads
 from caal_node.policy.provenance import TracedCall, comes_from_outside
 from caal_node.policy.word_sources import ITEMS_MAX, Described
 from caal_node.tools.call_middleware import ToolCallRequest
-from caal_node.tools.effects import name_reads
 from caal_node.tools.table import ToolEntry, ToolTable
 
 

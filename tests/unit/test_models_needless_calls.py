@@ -14,7 +14,7 @@ from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import ConfigError
-from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.items import Item, ResultItem, SystemItem, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import (
@@ -275,6 +275,69 @@ async def test_what_a_call_that_was_meant_lacks_is_asked_for(
     assert reply.calls == []
     assert reply.text.startswith("For that I need to know the ")
     assert asked in reply.text
+
+
+NOTES: Final = PromptTools(
+    (
+        _tool("add_note", "Write down a note.", text={"type": "string"}),
+        _tool("find_note", "Find what was noted.", about={"type": "string"}),
+    )
+)
+BIRTHDAY: Final = "Anna's birthday is on March 15th"
+
+
+def noted(said: str, *earlier: Item) -> Question:
+    return Question((SYSTEM, *earlier, UserItem(said)), NOTES, stream=False)
+
+
+async def test_a_question_that_would_write_a_figure_nobody_said_is_asked_without_that_tool() -> (
+    None
+):
+    server = Server(
+        written("add_note", text=BIRTHDAY), written("find_note", about="Anna's birthday")
+    )
+    asked = noted("What did I note about Anna's birthday?")
+    reply, _ = await heard(server, asked, native=False)
+    assert [made.name for made in reply.calls] == ["find_note"]
+
+
+@pytest.mark.parametrize("model", ["qwen3:8b", "qwen2.5:0.5b"])
+@pytest.mark.parametrize("native", [True, False])
+async def test_a_figure_that_would_be_written_is_asked_for(native: bool, model: str) -> None:
+    made: Any = [call("add_note", text=BIRTHDAY)]
+    server = Server(made if native else written("add_note", text=BIRTHDAY), model=model)
+    reply, _ = await heard(server, noted("please note Anna's birthday"), native=native)
+    assert (reply.calls, reply.text) == (
+        [],
+        "For that I need to know the text: what shall I take?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "earlier", "text"),
+    [
+        ("note that Anna's birthday is on March 15th", (), BIRTHDAY),
+        ("note that Anna's birthday is in the middle of March", (), BIRTHDAY),
+        ("note that the bin goes out at half past seven", (), "The bin goes out at 7:30"),
+        ("note that I owe Bob two dozen eggs", (), "I owe Bob 24 eggs"),
+        ("note the plumber's number", (UserItem("He said 555 0148."),), "Plumber: 555 0148"),
+        ("note the code", (ResultItem("1", "get_code", "code: 7741"),), "The code is 7741"),
+        ("note the big plane", (), "B52 bomber"),
+        ("note that I like tea", (), "I like tea"),
+    ],
+)
+async def test_what_follows_from_what_was_said_is_written(
+    said: str, earlier: tuple[Item, ...], text: str
+) -> None:
+    server = Server([call("add_note", text=text)])
+    reply, _ = await heard(server, noted(said, *earlier), native=True)
+    assert [made.arguments for made in reply.calls] == [{"text": text}]
+
+
+async def test_a_figure_that_only_looks_something_up_is_no_harm() -> None:
+    server = Server([call("find_note", about="Anna's birthday March 15th")])
+    reply, _ = await heard(server, noted("find the note on Anna's birthday"), native=True)
+    assert [made.name for made in reply.calls] == ["find_note"]
 
 
 async def test_a_model_that_calls_well_asks_for_the_place_itself() -> None:

@@ -101,6 +101,14 @@ class CallJudge:
                     if not is_needless:
                         self._left_to_model += [_spoken_name(tool, name) for name in unsaid]
                     return []
+                if invented := grounds.invented(signs):
+                    if grounds.only_asks:
+                        self.doubt = self.doubt or "unwanted"
+                        self.unwanted.add(call.name)
+                    else:
+                        self.doubt = "missing_argument"
+                        self._missing += [_spoken_name(tool, name) for name in invented]
+                    return []
             if self._as_said:
                 if self._evidence is None:
                     self._evidence = Evidence(self._question.conversation)
