@@ -158,6 +158,20 @@ class CallGrounds:
             and self._is_unsaid(value, call)
         )
 
+    def has_words_of(self, call: CallSigns) -> bool:
+        """Return whether the request has a word of the tool and one of the arguments, if any, or an
+        amount for a tool that takes one."""
+        said = stems(self._request) - COMMON
+        schema = _mapping(_mapping(call.tool["function"].get("parameters")).get("properties"))
+        takes_figure = any(
+            _mapping(schema.get(name)).get("type") in _FIGURES for name in call.arguments
+        )
+        if takes_figure and numbers(self._request.lower()):
+            return True
+        values = _stems_of(call.arguments)
+        on_values = not values or not values.isdisjoint(said)
+        return on_values and not said.isdisjoint(_words_of(call.tool))
+
     @property
     def only_asks(self) -> bool:
         """Whether the person's words ask what, how or when something is."""

@@ -53,6 +53,14 @@ WEATHER: Final[Any] = {
         },
     },
 }
+
+
+def _tool(name: str, description: str, **parameters: Any) -> Any:
+    about = {"type": "object", "properties": parameters, "required": list(parameters)}
+    function = {"name": name, "description": description, "parameters": about}
+    return {"type": "function", "function": function}
+
+
 TOOLS: Final = PromptTools(
     (MAIL, WEATHER), {"get_weather": (Example("how warm is it in Rome", {"city": "Rome"}),)}
 )
@@ -178,6 +186,39 @@ async def test_a_model_that_calls_again_is_not_asked_a_third_time(way: str) -> N
     assert (reply.calls, reply.text) == ([], sentence("no_tool_for_that"))
 
 
+SWITCH: Final = PromptTools(
+    (
+        _tool(
+            "set_light",
+            "Switch the lights of a room on or off.",
+            room={"type": "string"},
+            on={"type": "boolean"},
+        ),
+        _tool("set_timer", "Start a countdown.", minutes={"type": "number"}),
+        WEATHER,
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "made"),
+    [
+        ("uh kill the lights in the hallway", call("set_light", room="hallway", on=False)),
+        ("wake me from my nap in half an hour", call("set_timer", minutes=30)),
+    ],
+)
+async def test_a_model_that_calls_again_with_words_that_were_said_is_believed(
+    said: str, made: NativeCall
+) -> None:
+    server = Server([made], [made], model="qwen2.5:1.5b")
+    asked = Question((SYSTEM, UserItem(said)), SWITCH, stream=False)
+    reply, _ = await heard(server, asked, native=True)
+    assert [(one.name, one.arguments) for one in reply.calls] == [
+        (made.name, json.loads(made.arguments))
+    ]
+    assert reply.text == ""
+
+
 async def test_a_call_that_has_to_be_made_is_not_judged() -> None:
     server = Server([call("check_mail")])
     reply, _ = await heard(server, question(HAMLET, must_call=True), native=True)
@@ -199,12 +240,6 @@ async def test_a_place_that_nobody_named_is_asked_for_without_a_request(native: 
     )
     assert heard_now.calls == []
     assert heard_now.text == "For that I need to know the name of the city: what shall I take?"
-
-
-def _tool(name: str, description: str, **parameters: Any) -> Any:
-    about = {"type": "object", "properties": parameters, "required": list(parameters)}
-    function = {"name": name, "description": description, "parameters": about}
-    return {"type": "function", "function": function}
 
 
 _ROOM: Final[Any] = {"type": "string"}

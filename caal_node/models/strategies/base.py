@@ -252,7 +252,7 @@ class _NativeReader(ReplyReader):
         if not self._speech_only:
             events += self._judge.closing()
         elif not self._said:
-            events.append(self._judge.instead())  # It called again.
+            events += self._judge.instead()  # It called again.
         return events
 
     def _allowed(self, events: list[Event]) -> list[Event]:

@@ -47,6 +47,8 @@ class CallJudge:
         self._left_to_model: list[str] = []
         """What is missing as well, but what the model is to ask for by itself."""
         self._called = False
+        self._insisted: list[ToolCallEnd] = []
+        """Needless calls of a model that was asked for speech, with words that were said."""
 
     def judged(self, events: Sequence[Event]) -> list[Event]:
         """Return `events` without the calls that are not to be made.
@@ -72,14 +74,18 @@ class CallJudge:
             return []
         return [_asking_for(self._missing)]
 
-    def instead(self) -> Event:
-        """Return what is said where a reply that was to be speech holds calls alone.
+    def instead(self) -> list[Event]:
+        """Return what is heard where a reply that was to be speech holds calls alone.
 
         A model that calls again for a place that nobody named has not asked for it, so it is asked
-        for here.
+        for here. One that calls again with words that were said is believed: "kill the lights".
         """
-        missing = [*self._missing, *self._left_to_model]
-        return _asking_for(missing) if missing else TextDelta(sentence("no_tool_for_that"))
+        if missing := [*self._missing, *self._left_to_model]:
+            return [_asking_for(missing)]
+        if self._insisted:
+            call = self._insisted[0]
+            return [ToolCallStart(call.id, call.name), call]
+        return [TextDelta(sentence("no_tool_for_that"))]
 
     def _made(self, call: ToolCallEnd) -> list[Event]:
         tools = self._question.tools
@@ -98,6 +104,8 @@ class CallJudge:
                 is_needless = grounds.is_needless(signs)
                 if is_needless or (unsaid and self._trusted):
                     self.doubt = self.doubt or "needless"
+                    if is_needless and not unsaid and grounds.has_words_of(signs):
+                        self._insisted.append(call)
                     if not is_needless:
                         self._left_to_model += [_spoken_name(tool, name) for name in unsaid]
                     return []

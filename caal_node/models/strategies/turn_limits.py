@@ -96,5 +96,5 @@ class LimitedReader(ReplyReader):
         if not self._speech_only:
             events += self._judge.closing()
         elif not self._said:
-            events.append(self._judge.instead())  # It called again.
+            events += self._judge.instead()  # It called again.
         return events
