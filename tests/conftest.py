@@ -50,6 +50,7 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def own_state(states: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that this machine's user or another test has kept, and nothing left with them."""
     monkeypatch.setenv("CAAL_STATE", str(next(states)))
+    monkeypatch.setenv("CAAL_CONFIG", str(next(states)))
 
 
 @pytest.fixture(scope="session")

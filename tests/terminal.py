@@ -28,6 +28,7 @@ LEFT: Final = "\x1b[D"
 UP: Final = "\x1b[A"
 TAB: Final = "\t"
 _FOREIGN: Final = ("CAAL_", "N8N_", "OLLAMA_", "LIVEKIT_", "PYTEST_")
+_KEPT: Final = ("CAAL_STATE", "CAAL_CONFIG")
 _STYLE: Final = ("NO_COLOR", "FORCE_COLOR", "GITHUB_ACTIONS")
 """These decide about escape codes; a CI service sets the last, and typer takes it for a wish."""
 _TICK_S: Final = 0.05
@@ -38,7 +39,7 @@ def clean_environment(**env: str) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if name == "CAAL_STATE" or not (name.startswith(_FOREIGN) or name in _STYLE)
+        if name in _KEPT or not (name.startswith(_FOREIGN) or name in _STYLE)
     }
     return {**kept, **env}
 

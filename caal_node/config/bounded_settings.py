@@ -10,9 +10,7 @@ from caal_node.config.settings import Settings, load_settings
 from caal_node.network.guard import enforce
 
 
-def bounded_settings(
-    env: Mapping[str, str] = os.environ, path: Path = Path("caal.toml")
-) -> Settings:
+def bounded_settings(env: Mapping[str, str] = os.environ, path: Path | None = None) -> Settings:
     """Load settings as `load_settings` does, and keep this process to their network, for good.
 
     Every command does so before it connects anywhere, and every process of a room.

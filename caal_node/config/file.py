@@ -75,6 +75,8 @@ class GivenSetting:
     value: Any
     where: str
     base: Path
+    """The folder of the file; the working directory for a variable."""
+    file: Path = field(default_factory=Path, kw_only=True)
     inside: Mapping[str, str] = field(default_factory=dict[str, str])
     """The place of each key, where the value is a table, and of the keys of a table in it."""
 
@@ -139,7 +141,7 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
                 value = toolset_tables.toolset_tables(cast("object", value), path.parent, lines)
             except ValueError as error:
                 raise ConfigError(f"{where}: {error}.") from None
-        given[setting] = GivenSetting(value, where, path.parent, inside)
+        given[setting] = GivenSetting(value, where, path.parent, inside, file=path)
     return given
 
 

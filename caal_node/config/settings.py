@@ -1,8 +1,9 @@
 """All settings with their types, bounds and defaults.
 
-Settings come from the environment and from `caal.toml`; the environment wins. A field is set by
-its variable (`num_ctx` by CAAL_NUM_CTX, `n8n_url` by N8N_URL) or by its name in the file. Example
-utterances and rules about tools, which are tables, are set in the file alone:
+Settings come from the environment, from `caal.toml` in the working directory, and from `caal.toml`
+in the user's folder for settings; the first that has one wins. A field is set by its variable
+(`num_ctx` by CAAL_NUM_CTX, `n8n_url` by N8N_URL) or by its name in a file. Example utterances and
+rules about tools, which are tables, are set in files alone:
 
     [examples]
     get_weather = [{say = "how warm is it in Oslo", arguments = {city = "Oslo"}}]
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -43,7 +44,7 @@ from caal_node.core.addresses import (
     server_url,
 )
 from caal_node.core.model_ref import CLOUD, Api, ModelReference, parse_reference
-from caal_node.core.paths import from_home
+from caal_node.core.paths import config_folder, from_home
 from caal_node.core.tool_spec import Example
 from caal_node.network.policy import NetworkPolicy, parse_policy
 from caal_node.policy.places import Places
@@ -52,6 +53,8 @@ from caal_node.policy.reader import read_policy
 from caal_node.redaction.settings import Redactions, RedactionSettings
 
 _T = TypeVar("_T")
+NAME: Final = "caal.toml"
+MCP_SERVERS: Final = "mcp_servers.json"
 Detection: TypeAlias = Literal["complete", "streamed"]
 ToolCalls: TypeAlias = Literal["auto", "native", "text"]
 NeedlessCalls: TypeAlias = Literal["ask", "off"]
@@ -335,7 +338,7 @@ class Settings(BaseModel):
     tools: Annotated[InstanceOf[Policy], BeforeValidator(_policy)] = Policy()
     """What may be called, and by whom; see docs/policy.md. A policy that cannot be read is one with
     faults, and no error: reading goes on with it."""
-    mcp_servers: Path = Path("mcp_servers.json")
+    mcp_servers: Path = Path(MCP_SERVERS)
     mcp_path: Path | None = None
     """The folder that a room works in, for servers that need one (`with_path`)."""
     tool_tokens: Annotated[int, Field(ge=0, le=1 << 20)] = 3_000
@@ -504,34 +507,55 @@ SECRETS: Final = frozenset(
 )
 
 
-def load_settings(env: Mapping[str, str] = os.environ, path: Path = Path("caal.toml")) -> Settings:
-    """Load settings from the file `path`, if it exists, and from `env`, which wins.
+def settings_files(path: Path | None = None) -> tuple[Path, ...]:
+    """Return the files that settings are read from, the last of which wins. They need not exist.
 
-    A relative path in the file starts from the file's folder; in the environment, from the
-    working directory.
+    They are `path` alone, or else `caal.toml` of the user's folder and of the working directory.
+    """
+    return (path,) if path is not None else (config_folder() / NAME, Path(NAME))
+
+
+def load_settings(env: Mapping[str, str] = os.environ, path: Path | None = None) -> Settings:
+    """Load settings from `settings_files(path)`, as far as they exist, and from `env`, which wins.
+
+    A relative path in a file starts from the file's folder; in the environment, from the working
+    directory.
 
     Raises:
         ConfigError: One line names the variable, or file, line and key, and what to write.
     """
-    given = _renamed(from_file(path, FIELDS) | from_environment(env, FIELDS))
+    files = settings_files(path)
+    given = _renamed(_from_files(files) | from_environment(env, FIELDS))
     values = {name: _value(name, each) for name, each in given.items()}
-    values["tools"] = replace(values.get("tools", Policy()), source=path)
+    source = given["tools"].file if "tools" in given else files[-1]
+    values["tools"] = replace(values.get("tools", Policy()), source=source)
+    if path is None and "mcp_servers" not in given and not os.access(MCP_SERVERS, os.F_OK):
+        servers = config_folder() / MCP_SERVERS
+        if os.access(servers, os.F_OK):
+            values["mcp_servers"] = servers
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
         raise explained(error, given, SECRETS) from None
 
 
+def _from_files(files: Sequence[Path]) -> dict[str, GivenSetting]:
+    given: dict[str, GivenSetting] = {}
+    for file in files:
+        given |= from_file(file, FIELDS)
+    return given
+
+
 def hidden_lines(
-    env: Mapping[str, str] = os.environ, path: Path = Path("caal.toml")
+    env: Mapping[str, str] = os.environ, path: Path | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield each variable that overrides a line of the file, and that line's place.
+    """Yield each variable that overrides a line of a file, and that line's place.
 
     Raises:
-        ConfigError: The file cannot be read.
+        ConfigError: A file cannot be read.
     """
     variables = _renamed(from_environment(env, FIELDS))
-    for name, line in _renamed(from_file(path, FIELDS)).items():
+    for name, line in _renamed(_from_files(settings_files(path))).items():
         if name in variables:
             yield variables[name].where, line.where
 

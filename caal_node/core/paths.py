@@ -1,4 +1,4 @@
-"""Paths in the user's folders: where state is kept, and what `~` means in a configuration."""
+"""Paths in the user's folders: where state and settings are kept, and what `~` means in them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 from typing import Final
 
-from platformdirs import user_state_path
+from platformdirs import user_config_path, user_state_path
 
 from caal_node.core.errors import ConfigError
 
 STATE_VARIABLE: Final = "CAAL_STATE"
+CONFIG_VARIABLE: Final = "CAAL_CONFIG"
 
 
 def state_folder() -> Path:
@@ -22,6 +23,20 @@ def state_folder() -> Path:
     if own := os.environ.get(STATE_VARIABLE):
         return from_home(own, STATE_VARIABLE)
     return user_state_path("caal-node", appauthor=False)
+
+
+def config_folder() -> Path:
+    """Return `$CAAL_CONFIG`, else the platform's folder for settings. It need not exist.
+
+    Its `caal.toml` and `mcp_servers.json` hold wherever a command is run; those of the working
+    directory come first.
+
+    Raises:
+        ConfigError: The variable names the home folder of an unknown user.
+    """
+    if own := os.environ.get(CONFIG_VARIABLE):
+        return from_home(own, CONFIG_VARIABLE)
+    return user_config_path("caal-node", appauthor=False)
 
 
 def tool_pins() -> Path:

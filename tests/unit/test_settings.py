@@ -352,3 +352,53 @@ def test_any_environment_gives_settings_or_one_line(env: dict[str, str]) -> None
     except ConfigError as error:
         message = str(error)
     assert "\n" not in message
+
+
+@pytest.fixture
+def user_wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's folder for settings, while commands run in a folder of their own."""
+    (here := tmp_path / "here").mkdir()
+    (folder := tmp_path / "user").mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("CAAL_CONFIG", str(folder))
+    return folder
+
+
+def write_toml(folder: Path, text: str) -> None:
+    (folder / "caal.toml").write_text(text, encoding="utf-8")
+    (folder / "caal.toml").chmod(0o600)
+
+
+def test_the_users_settings_hold_wherever_a_command_is_run(user_wide: Path) -> None:
+    write_toml(user_wide, 'model = "theirs:1b"\nnum_ctx = 4096\ninstructions = "mine.md"\n')
+    found = load_settings({})
+    assert (found.model, found.num_ctx) == ("theirs:1b", 4096)
+    assert found.instructions == user_wide / "mine.md"
+    write_toml(Path(), 'model = "here:2b"\n')
+    found = load_settings({"CAAL_NUM_CTX": "2048"})
+    assert (found.model, found.num_ctx) == ("here:2b", 2048)
+
+
+def test_the_users_mcp_servers_are_used_where_the_folder_has_none(user_wide: Path) -> None:
+    assert load_settings({}).mcp_servers == Path("mcp_servers.json")
+    (user_wide / "mcp_servers.json").write_text("{}", encoding="utf-8")
+    assert load_settings({}).mcp_servers == user_wide / "mcp_servers.json"
+    assert load_settings({"CAAL_MCP_SERVERS": "own.json"}).mcp_servers == Path("own.json")
+    Path("mcp_servers.json").write_text("{}", encoding="utf-8")
+    assert load_settings({}).mcp_servers == Path("mcp_servers.json")
+
+
+def test_the_users_rules_about_tools_are_reloaded_from_their_own_file(user_wide: Path) -> None:
+    write_toml(user_wide, '[tools]\nmode = "house"\n')
+    assert load_settings({}).tools.source == user_wide / "caal.toml"
+
+
+def test_a_mistake_in_the_users_file_names_that_file(user_wide: Path) -> None:
+    write_toml(user_wide, 'num_ctx = "many"\n')
+    with pytest.raises(ConfigError, match=re.escape(f"{user_wide / 'caal.toml'}, line 1, num_ctx")):
+        load_settings({})
+
+
+def test_a_file_that_is_named_is_read_alone(user_wide: Path, tmp_path: Path) -> None:
+    write_toml(user_wide, 'model = "theirs:1b"\n')
+    assert load_settings({}, tmp_path / "none.toml").model != "theirs:1b"

@@ -19,7 +19,7 @@ from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, 
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.config.file import unknown_variables
 from caal_node.config.instructions import instructions_of
-from caal_node.config.settings import FIELDS, Settings, hidden_lines
+from caal_node.config.settings import FIELDS, Settings, hidden_lines, settings_files
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.room.cue_files import load_wav
@@ -35,7 +35,7 @@ MAX_SCRIPT_BYTES: Final = 64 << 10
 """The script that an installer writes for a command has some 200 bytes."""
 FREE_BYTES: Final = 64 << 20
 """The largest files of the folder are 16 MiB, and are written anew as a whole."""
-NOT_SETTINGS: Final = frozenset({"CAAL_CACHE", "CAAL_STATE", "CAAL_TEST_GGUF"})
+NOT_SETTINGS: Final = frozenset({"CAAL_CACHE", "CAAL_CONFIG", "CAAL_STATE", "CAAL_TEST_GGUF"})
 """These variables of the project are read elsewhere."""
 
 EXTRA: Final = 'Run: pip install "caal-node[local-speech]", or set {variable}=none.'
@@ -49,6 +49,8 @@ async def check_settings(settings: Settings) -> Sequence[Finding]:
         warn("settings", f"{name} is no setting", f"Did you mean {near}?" if near else "Unset it.")
         for name, near in unknown
     ] or [ok("settings", "every CAAL_ variable is known")]
+    files = [str(each) for each in settings_files() if each.exists()]
+    found.append(ok("settings", f"read from {', '.join(files) or 'no caal.toml'}"))
     found += [
         warn("settings", f"{name} overrides {line}", f"Remove that line, or unset {name}.")
         for name, line in hidden_lines()
