@@ -64,6 +64,9 @@ async def run_chat(
             transcript(event)
 
     typed = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    if typed and "detection" not in settings.model_fields_set:
+        # Nobody hears a call by mistake here, and a reader does not wait for the last sentence.
+        settings = settings.model_copy(update={"detection": "streamed"})
     lines = typed_lines(standard_input(), max_chars=MAX_LINE_CHARS)
     quiet = as_json or question is not None
     while True:

@@ -44,6 +44,8 @@ def answer(asked: Asked) -> Reply:
         return ["The tool is done."]
     if "hang" in said:
         return ["Well, ", Hang()]
+    if "slowly" in said:
+        return ["The first sentence is here. ", "The second one is. ", "And the ", Hang()]
     if "fail" in said:
         return [Refuse(500, "out of memory")]
     if "long" in said:
@@ -271,6 +273,15 @@ async def test_ctrl_c_ends_the_wait_for_a_server_that_is_being_downloaded(tmp_pa
         terminal.types(CTRL_C)
         assert await terminal.exit_code() == 130
         assert b"Traceback" not in terminal.written
+
+
+async def test_the_first_sentence_is_there_while_the_model_writes_the_next(
+    model: StandInModel, folder: Path
+) -> None:
+    with chat(model, folder) as terminal:
+        await terminal.asks()
+        terminal.types("tell me slowly\r")
+        await terminal.shows("The first sentence is here.")
 
 
 async def test_a_server_that_says_nothing_holds_up_no_chat(
