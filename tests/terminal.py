@@ -53,7 +53,13 @@ class Terminal:
     """`caal-node`, or another `module`, with `args` in `folder`, as a person has it before them."""
 
     def __init__(
-        self, args: list[str], *, folder: Path, module: str = "caal_node", **env: str
+        self,
+        args: list[str],
+        *,
+        folder: Path,
+        module: str = "caal_node",
+        columns: int = COLUMNS,
+        **env: str,
     ) -> None:
         # Nobody here answers where the cursor is, so prompt_toolkit is not to ask.
         own = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1", "CAAL_STATE": str(folder)}
@@ -62,10 +68,10 @@ class Terminal:
             ["-m", module, *args],
             env=clean_environment(**own | env),  # pyright: ignore[reportArgumentType]
             cwd=str(folder),
-            dimensions=(ROWS, COLUMNS),
+            dimensions=(ROWS, columns),
             preexec_fn=_hears_ctrl_c,
         )
-        self._screen = pyte.Screen(COLUMNS, ROWS)
+        self._screen = pyte.Screen(columns, ROWS)
         self._stream = pyte.ByteStream(self._screen)
         self.written = b""
         """Everything that the program has written, escape codes included."""

@@ -39,17 +39,24 @@ def on_terminal() -> bool:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console that never breaks a line by itself. It obeys NO_COLOR."""
-    return Console(stderr=stderr, highlight=False, soft_wrap=True)
+    """Return a console that breaks lines between words, and in a pipe none. It obeys NO_COLOR."""
+    made = Console(stderr=stderr, highlight=False)
+    made.soft_wrap = not made.is_terminal
+    return made
 
 
 def print_table(out: Console, shown: RenderableType) -> None:
-    """Print a table, or a group with tables; in a pipe a row is a line, its cells between tabs."""
-    if out.is_terminal:
-        out.print(shown)
-    elif isinstance(shown, Group):
+    """Print a table, or a group with tables; in a pipe a row is a line, its cells between tabs.
+
+    On a narrow terminal cells become taller, as what they name may have to be typed.
+    """
+    if isinstance(shown, Group):
         for part in shown.renderables:
             print_table(out, part)
+    elif out.is_terminal:
+        for column in shown.columns if isinstance(shown, Table) else ():
+            column.overflow = "fold"
+        out.print(shown)
     elif isinstance(shown, Table):
         header = [column.header for column in shown.columns]
         for row in (header, *zip(*(column.cells for column in shown.columns), strict=True)):

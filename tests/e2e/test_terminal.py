@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.stand_in_model import Asked, Call, Hang, Refuse, Reply, StandInModel
-from tests.terminal import CTRL_C, CTRL_D, LEFT, TAB, UP, Terminal
+from tests.terminal import COLUMNS, CTRL_C, CTRL_D, LEFT, TAB, UP, Terminal
 
 AGENT = """
 import asyncio
@@ -69,9 +69,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def chat(model: StandInModel, folder: Path, *args: str, **env: str) -> Terminal:
+def chat(
+    model: StandInModel, folder: Path, *args: str, columns: int = COLUMNS, **env: str
+) -> Terminal:
     given = {"OLLAMA_HOST": model.url, "CAAL_MODEL": model.model, "CAAL_AGENT": "my_agent:Kitchen"}
-    return Terminal(["chat", *args], folder=folder, **given | env)
+    return Terminal(["chat", *args], folder=folder, columns=columns, **given | env)
 
 
 async def test_a_line_is_edited_and_comes_back_with_the_history(
@@ -273,6 +275,19 @@ async def test_ctrl_c_ends_the_wait_for_a_server_that_is_being_downloaded(tmp_pa
         terminal.types(CTRL_C)
         assert await terminal.exit_code() == 130
         assert b"Traceback" not in terminal.written
+
+
+async def test_on_a_narrow_terminal_no_word_of_an_answer_is_broken(
+    model: StandInModel, folder: Path
+) -> None:
+    said = "hello and some unremarkable considerations concerning narrow terminals"
+    with chat(model, folder, columns=40) as terminal:
+        await terminal.asks()
+        terminal.types(f"{said}\r")
+        await terminal.shows("turn ")
+        await terminal.asks()
+        shown = " ".join(terminal.lines).partition("says")[2].split()
+        assert " ".join(shown).startswith(f"You said {said}.")
 
 
 async def test_the_first_sentence_is_there_while_the_model_writes_the_next(
