@@ -1,12 +1,15 @@
-"""The toolset `files`: lists folders and reads files, in the owner's folders and nowhere else."""
+"""The toolset `files`: lists, reads and makes files, in the owner's folders and nowhere else."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any, ClassVar, Final
 
+from livekit.agents.llm import Tool, Toolset
 from pydantic import Field
 
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke
@@ -20,6 +23,9 @@ from caal_node.toolsets.local_files.spoken_path import find_path
 LISTED: Final = 50
 """Entries that are listed of one folder."""
 _KB: Final = 1_000
+_NAME_CHARS: Final = 80
+_NO_NAME: Final = re.compile(r"[^\w .,()&'-]")
+"""What the name of a file cannot have on some system, or would have to be quoted for."""
 
 
 class FilesOptions(ToolsetOptions):
@@ -27,6 +33,9 @@ class FilesOptions(ToolsetOptions):
         min_length=1,
         max_length=32,
         description="The folders whose files may be read, separated by commas",
+    )
+    new_files: bool = Field(
+        default=False, description="May new text files be made in them? Each asks for a yes"
     )
 
 
@@ -42,6 +51,12 @@ class Files(ConfiguredToolset):
     ) -> None:
         super().__init__(options, services)
         self._folders: Final = AllowedFolders(self.options.folders)
+
+    @property
+    def tools(self) -> Sequence[Tool | Toolset]:
+        """The tools, without `create_file` where the owner wants no new files."""
+        given = super().tools
+        return given if self.options.new_files else [t for t in given if t.id != "create_file"]
 
     async def check(self) -> str:
         """See `ConfiguredToolset.check`."""
@@ -87,6 +102,38 @@ class Files(ConfiguredToolset):
             shown |= {"part": part, "parts": read.parts}
         return shown
 
+    # Nothing is overwritten; it needs a yes all the same, as what destroys does.
+    @tool("destructive")
+    async def create_file(self, name: str, text: str, folder: str = "") -> Any:
+        """Make a new text file on this computer.
+
+        Args:
+            name: what it is called
+            text: what stands in it
+            folder: where it is made; empty where there is one folder only
+        Example: write a file ideas that says buy a boat -> {"name": "ideas", "text": "Buy a boat."}
+        """
+        file = _file_name(name)
+        place = await asyncio.to_thread(self._place, folder)
+        try:
+            await asyncio.to_thread(_write_new, place, file, text)
+        except FileExistsError:
+            raise InvalidArguments(
+                f"There is a file {file!r} already; nothing is overwritten. Take another name."
+            ) from None
+        except OSError as error:
+            raise ToolBroke("The file cannot be made there.") from error
+        return {"file": f"{place.shown}/{file}", "size": spoken_size(len(text.encode()))}
+
+    def _place(self, folder: str) -> AllowedPath:
+        if folder.strip():
+            return find_path(self._folders, folder, folder=True)
+        roots = self._folders.roots()
+        if len(roots) != 1:
+            names = ", ".join(root.shown for root in roots)
+            raise InvalidArguments(f"folder: say in which: {names}.")
+        return roots[0]
+
     def _listing(self, folder: str) -> Any:
         if not folder.strip():
             roots = self._folders.roots()
@@ -113,6 +160,25 @@ class Files(ConfiguredToolset):
 
     def _count(self) -> int:
         return sum(1 for each in self._folders.walk() if not each.is_folder)
+
+
+def _file_name(said: str) -> str:
+    """Return the name of a text file: the words that were said, with an ending.
+
+    Raises:
+        InvalidArguments: it is empty, hidden, too long, or leads into another folder.
+    """
+    name = " ".join(said.split())
+    if not name or name.startswith(".") or _NO_NAME.search(name) or len(name) > _NAME_CHARS:
+        raise InvalidArguments(
+            f"name: write up to {_NAME_CHARS} letters, numbers, blanks, dots and dashes."
+        )
+    return name if name.endswith((".txt", ".md")) else f"{name}.txt"
+
+
+def _write_new(place: AllowedPath, name: str, text: str) -> None:
+    with place.create(name) as file:
+        file.write(text.encode("utf-8", "replace"))
 
 
 def spoken_size(size: int) -> str:

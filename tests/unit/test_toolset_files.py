@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolRefused
+from caal_node.tools.effects import declared_effect
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.files import Files, FilesOptions, spoken_size
 from caal_node.toolsets.local_files.document_process import PART_CHARS
@@ -135,3 +136,74 @@ def test_folders_may_be_typed_in_one_line(tmp_path: Path) -> None:
 )
 def test_sizes_are_said_as_people_do(size: float, words: str) -> None:
     assert spoken_size(int(size)) == words
+
+
+@pytest.fixture
+def writing(home: Path, tmp_path: Path) -> Files:
+    return Files(
+        FilesOptions(folders=(home,), new_files=True),
+        ToolsetServices(state=tmp_path / "state", timezone=UTC),
+    )
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
+def names(files: Files) -> set[str]:
+    return {each.id for each in files.tools}
+
+
+async def test_files_are_made_only_where_the_owner_says_so(files: Files, writing: Files) -> None:
+    assert names(files) == {"list_directory", "read_file"}
+    assert names(writing) == {"list_directory", "read_file", "create_file"}
+    assert declared_effect(writing.create_file) == "destructive", "so that it needs a yes"
+
+
+async def test_a_new_file_has_the_text_and_is_its_owners_alone(writing: Files, home: Path) -> None:
+    made = await writing.create_file(name="boat ideas", text="Buy a bøat.")
+    assert made == {"file": "papers/boat ideas.txt", "size": "12 bytes"}
+    assert (home / "boat ideas.txt").read_text(encoding="utf-8") == "Buy a bøat."
+    assert (home / "boat ideas.txt").stat().st_mode & 0o777 == 0o600
+    await writing.create_file(name="later.md", text="# Later", folder="old")
+    assert (home / "old" / "later.md").read_text() == "# Later"
+
+
+async def test_nothing_is_overwritten(writing: Files, home: Path) -> None:
+    with pytest.raises(InvalidArguments, match="nothing is overwritten"):
+        await writing.create_file(name="todo.txt", text="")
+    assert (home / "todo.txt").read_text() == "Buy milk."
+
+
+async def test_a_link_of_that_name_leads_nowhere(
+    writing: Files, home: Path, tmp_path: Path
+) -> None:
+    (home / "out.txt").symlink_to(tmp_path / "outside.txt")
+    with pytest.raises(InvalidArguments, match="already"):
+        await writing.create_file(name="out.txt", text="x")
+    assert not (tmp_path / "outside.txt").exists()
+
+
+@pytest.mark.parametrize("name", ["", " ", ".env", "../x", "a/b", "a\\b", "C:x", "a\0b", "x" * 81])
+async def test_a_name_that_leads_elsewhere_or_is_hidden_is_refused(
+    writing: Files, home: Path, name: str
+) -> None:
+    before = entries(home)
+    with pytest.raises(InvalidArguments, match="name:"):
+        await writing.create_file(name=name, text="x")
+    assert entries(home) == before
+
+
+@pytest.mark.parametrize("folder", ["..", "/usr", ".hidden", "nowhere"])
+async def test_no_file_is_made_outside_of_the_folders(
+    writing: Files, home: Path, folder: str
+) -> None:
+    (home / ".hidden").mkdir()
+    with pytest.raises((InvalidArguments, ToolRefused)):
+        await writing.create_file(name="x", text="x", folder=folder)
+
+
+async def test_with_several_folders_it_has_to_be_said_which(home: Path) -> None:
+    files = Files(FilesOptions(folders=(home, home / "old"), new_files=True))
+    with pytest.raises(InvalidArguments, match="say in which: papers, old"):
+        await files.create_file(name="x", text="x")

@@ -1,4 +1,4 @@
-"""Which files may be read: those in the folders that the owner names, and nothing beside them.
+"""Which files may be read or made: in the folders that the owner names, and nothing beside them.
 
 A link is followed first, and what it leads to is judged. The file is then opened along the judged
 path, folder by folder and without following anything, so that a link which is put there meanwhile
@@ -12,7 +12,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -32,6 +33,7 @@ _FILE_FLAGS: Final = (
     | getattr(os, "O_NONBLOCK", 0)  # a FIFO would wait for its other end
     | getattr(os, "O_NOCTTY", 0)
 )
+_NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +65,38 @@ class AllowedPath:
         if not _ONE_BY_ONE:
             return open_regular(self.real)
         *folders, last = self.real.relative_to(self.root).parts
-        handle = os.open(self.root, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-        try:
-            for folder in folders:
-                inner = os.open(folder, _FOLDER_FLAGS, dir_fd=handle)
-                os.close(handle)
-                handle = inner
+        with _opened(self.root, folders) as handle:
             file = os.open(last, _FILE_FLAGS, dir_fd=handle)
-        finally:
-            os.close(handle)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             os.close(file)
             raise OSError(errno.EINVAL, "it is no file that can be read", self.shown)
         return os.fdopen(file, "rb")
+
+    def create(self, name: str) -> BinaryIO:
+        """Make a file in the folder that its owner alone may read, along the judged path.
+
+        Raises:
+            FileExistsError: There is something of that name already.
+            OSError: The folder is gone or cannot be written, or its path has become another one.
+        """
+        if not _ONE_BY_ONE:
+            return (self.real / name).open("xb")
+        with _opened(self.root, self.real.relative_to(self.root).parts) as handle:
+            return os.fdopen(os.open(name, _NEW_FILE_FLAGS, 0o600, dir_fd=handle), "wb")
+
+
+@contextmanager
+def _opened(root: Path, folders: Sequence[str]) -> Generator[int]:
+    """Give a handle of the last folder, opened one by one, and close it."""
+    handle = os.open(root, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        for folder in folders:
+            inner = os.open(folder, _FOLDER_FLAGS, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+        yield handle
+    finally:
+        os.close(handle)
 
 
 class AllowedFolders:
