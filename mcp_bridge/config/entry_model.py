@@ -255,7 +255,7 @@ class ServerEntry(BaseModel):
         None,
         description=(
             "Tools that it adds after it was first seen: offer (and tell of them), or hold until "
-            "`caal-node tools --accept`."
+            "`caal-node tools --accept NAME`."
         ),
     )
     only_tools: _Several | None = Field(
