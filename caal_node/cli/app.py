@@ -326,7 +326,10 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
 
 @app.command()
 def trace(
-    file: Annotated[Path, typer.Argument(help="What CAAL_TRACE wrote.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="What CAAL_TRACE wrote; by default, its file."),
+    ] = None,
     turn: Annotated[
         list[int] | None,
         typer.Option(metavar="N", help="This turn only, counted from 1; may be repeated."),
@@ -337,7 +340,7 @@ def trace(
     """Show what each turn's time was spent on, from the end of speech to the last word."""
     from caal_node.cli.trace.command import show_trace
 
-    show_trace(file, turn or (), png, as_json=as_json)
+    show_trace(file or bounded_settings().trace, turn or (), png, as_json=as_json)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from livekit.agents import APIConnectionError
 
 from caal_node.cli.chat_commands import ChatCommands
 from caal_node.cli.chat_history import FILE_NAME, open_history
+from caal_node.cli.checks.local import unknown_settings
 from caal_node.cli.chosen_agent import chosen_agent, has_own_model
 from caal_node.cli.ctrl_c import CtrlC
 from caal_node.cli.model_server import model_problem, sentence
@@ -87,6 +88,9 @@ async def run_chat(
                 return 1 if failure else 0
             if as_json:
                 return await _run_lines(lines, chat, None)
+            for name, near in unknown_settings():
+                hint = f"did you mean {near}?" if near else "unset it."
+                transcript.print_note(f"{name} is not a setting; {hint}")
             transcript.print_ready(len(commands.tools))
             if line := dry_run_line(settings):
                 transcript.print_note(f"{line}: {DRY_RUN}")

@@ -47,6 +47,8 @@ class TerminalTranscript:
         how = "Type, and press Enter; /help lists the commands, Ctrl-D ends."
         count = f"{tools} tool" if tools == 1 else f"{tools} tools"
         self._console.print(f"[dim]{count}. {how}[/dim]")
+        if not tools:
+            self._console.print("[dim]caal-node tools add shows tools that can be turned on.[/dim]")
 
     def print_note(self, words: str) -> None:
         """Print something about the conversation."""

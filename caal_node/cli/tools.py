@@ -50,8 +50,8 @@ STILL_STARTING: Final = (
     "Ctrl-C ends the wait."
 )
 NO_TOOLS: Final = (
-    "There are no tools: write some in an agent of your own (caal-node init), set N8N_URL, "
-    "or add MCP servers (caal-node mcp import)."
+    "There are no tools: turn some on (caal-node tools add shows which), write some in an agent of "
+    "your own (caal-node init), set N8N_URL, or add MCP servers (caal-node mcp import)."
 )
 
 

@@ -277,6 +277,14 @@ async def test_ctrl_c_ends_the_wait_for_a_server_that_is_being_downloaded(tmp_pa
         assert b"Traceback" not in terminal.written
 
 
+async def test_a_variable_that_is_no_setting_is_told_before_the_first_line(
+    model: StandInModel, folder: Path
+) -> None:
+    with chat(model, folder, CAAL_MODLE="x") as terminal:
+        await terminal.shows("CAAL_MODLE is not a setting; did you mean CAAL_MODEL?")
+        await terminal.asks()
+
+
 async def test_on_a_narrow_terminal_no_word_of_an_answer_is_broken(
     model: StandInModel, folder: Path
 ) -> None:

@@ -41,13 +41,16 @@ NOT_SETTINGS: Final = frozenset({"CAAL_CACHE", "CAAL_CONFIG", "CAAL_STATE", "CAA
 EXTRA: Final = 'Run: pip install "caal-node[local-speech]", or set {variable}=none.'
 
 
+def unknown_settings() -> list[tuple[str, str]]:
+    """Return each CAAL_ variable that is not a setting, with the most similar setting or ""."""
+    pairs = unknown_variables(os.environ, FIELDS)
+    return [pair for pair in pairs if pair[0] not in NOT_SETTINGS]
+
+
 async def check_settings(settings: Settings) -> Sequence[Finding]:
-    unknown = [
-        pair for pair in unknown_variables(os.environ, FIELDS) if pair[0] not in NOT_SETTINGS
-    ]
     found = [
         warn("settings", f"{name} is no setting", f"Did you mean {near}?" if near else "Unset it.")
-        for name, near in unknown
+        for name, near in unknown_settings()
     ] or [ok("settings", "every CAAL_ variable is known")]
     files = [str(each) for each in settings_files() if each.exists()]
     found.append(ok("settings", f"read from {', '.join(files) or 'no caal.toml'}"))

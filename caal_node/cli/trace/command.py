@@ -23,7 +23,9 @@ NAMED_MAX: Final = 40
 """Turns that may be named at once: the picture of so many is some 60 million pixels large."""
 
 
-def show_trace(file: Path, numbers: Sequence[int], png: Path | None, *, as_json: bool) -> None:
+def show_trace(
+    file: Path | None, numbers: Sequence[int], png: Path | None, *, as_json: bool
+) -> None:
     """Print the turns of these numbers, or the last DRAWN_MAX, and draw them to `png`.
 
     As JSON it is one object a turn, and all turns where none is named.
@@ -31,6 +33,8 @@ def show_trace(file: Path, numbers: Sequence[int], png: Path | None, *, as_json:
     Raises:
         ConfigError: the file is no trace, or has no such turn; the picture cannot be drawn.
     """
+    if file is None:
+        raise ConfigError("name the file that CAAL_TRACE wrote, or set CAAL_TRACE")
     turns = turns_of(read_trace(file))
     if not turns:
         raise ConfigError(
