@@ -12,13 +12,14 @@ from livekit.agents.utils import shortuuid
 
 from caal_node.config.settings import Settings
 from caal_node.core.events import ClaimCorrected, FactCorrected
-from caal_node.core.items import Item
+from caal_node.core.items import Item, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
 from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.fact_check import fact_check, told_in
 from caal_node.grounding.ledger import Ledger
 from caal_node.grounding.spoken_check import SpokenCheck
+from caal_node.grounding.unread_states import UnreadStates
 from caal_node.models.claim_correction import ClaimCorrection, ReplyLedger, question_again
 from caal_node.models.document_lookup import (
     DocumentLookup,
@@ -146,8 +147,15 @@ class CheckedReply:
             self._question.tools.schemas,
             ask_again if may_ask else None,
             self._tell,
+            self._spec_of,
         )
         return checked(stream, checks, correction, self._ledger.note_call, self._note_mended)
+
+    def _told_before(self) -> list[str]:
+        """Return what was said before the person's newest words, and the instructions."""
+        items = self._question.conversation
+        newest = next((i for i in reversed(items) if isinstance(i, UserItem)), None)
+        return told_in([item for item in items if item is not newest])
 
     def _note_mended(self, clause: str, heard: str) -> None:
         self._tell(FactCorrected(clause.strip(), heard.strip()))
@@ -156,6 +164,9 @@ class CheckedReply:
         checks: list[SpokenCheck] = []
         if self._settings.claims == "check":
             checks.append(ClaimCheck(self._ledger))
+            checks.append(
+                UnreadStates(self._ledger, self._question.tools.schemas, self._told_before())
+            )
         if (facts := self._settings.facts) != "off":
             told = told_in(self._question.conversation)
             checks.append(fact_check(self._ledger, told, figures=facts == "check"))
