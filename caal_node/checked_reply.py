@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from livekit.agents import llm
@@ -30,6 +31,7 @@ from caal_node.models.document_lookup import (
 from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.llm import SERVER_RUN
 from caal_node.models.question import Question
+from caal_node.models.refused_reply import asking_if_refused
 from caal_node.models.spoken_checks import checked
 
 Ask: TypeAlias = Callable[[Question], AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]]
@@ -91,7 +93,8 @@ class CheckedReply:
             stream = await first.enter_async_context(self._ask(self._question))
             if lookup is not None:
                 stream = looking_up(stream, lookup)
-            heard = self._as_found(self._or_search(stream), first)
+            stream = self._or_search(self._or_fitting_tool(stream, first))
+            heard = self._as_found(stream, first)
             async for chunk in naming_source(heard, self._history, self._spec_of):
                 if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
                     self._ledger.note_server_run(chunk.delta.extra[SERVER_RUN])
@@ -124,6 +127,23 @@ class CheckedReply:
         if search is None:
             return stream
         return searching_if_hedged(stream, search)
+
+    def _or_fitting_tool(
+        self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack
+    ) -> AsyncIterable[llm.ChatChunk]:
+        """Pass the reply on, or ask once more where it denies a tool that fits the request."""
+        question = self._question
+        asks = self._settings.claims == "check" and not self._settings.server_runs_tools
+        if not asks or not question.may_call or question.must_call:
+            return stream
+
+        async def again(tool: str) -> AsyncGenerator[llm.ChatChunk]:
+            await first.aclose()  # Many servers answer one request at a time.
+            named = replace(question, tool_named=tool)
+            async for chunk in await first.enter_async_context(self._ask(named)):
+                yield chunk
+
+        return asking_if_refused(stream, question, again)
 
     def _as_found(
         self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack
