@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from livekit.agents import llm
@@ -12,13 +13,14 @@ from livekit.agents.utils import shortuuid
 
 from caal_node.config.settings import Settings
 from caal_node.core.events import ClaimCorrected, FactCorrected
-from caal_node.core.items import Item
+from caal_node.core.items import Item, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
 from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.fact_check import fact_check, told_in
 from caal_node.grounding.ledger import Ledger
 from caal_node.grounding.spoken_check import SpokenCheck
+from caal_node.grounding.unread_states import UnreadStates
 from caal_node.models.claim_correction import ClaimCorrection, ReplyLedger, question_again
 from caal_node.models.document_lookup import (
     DocumentLookup,
@@ -29,6 +31,7 @@ from caal_node.models.document_lookup import (
 from caal_node.models.hedge_search import search_call, searching_if_hedged
 from caal_node.models.llm import SERVER_RUN
 from caal_node.models.question import Question
+from caal_node.models.refused_reply import asking_if_refused
 from caal_node.models.spoken_checks import checked
 
 Ask: TypeAlias = Callable[[Question], AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]]
@@ -90,7 +93,8 @@ class CheckedReply:
             stream = await first.enter_async_context(self._ask(self._question))
             if lookup is not None:
                 stream = looking_up(stream, lookup)
-            heard = self._as_found(self._or_search(stream), first)
+            stream = self._or_search(self._or_fitting_tool(stream, first))
+            heard = self._as_found(stream, first)
             async for chunk in naming_source(heard, self._history, self._spec_of):
                 if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
                     self._ledger.note_server_run(chunk.delta.extra[SERVER_RUN])
@@ -124,6 +128,23 @@ class CheckedReply:
             return stream
         return searching_if_hedged(stream, search)
 
+    def _or_fitting_tool(
+        self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack
+    ) -> AsyncIterable[llm.ChatChunk]:
+        """Pass the reply on, or ask once more where it denies a tool that fits the request."""
+        question = self._question
+        asks = self._settings.claims == "check" and not self._settings.server_runs_tools
+        if not asks or not question.may_call or question.must_call:
+            return stream
+
+        async def again(tool: str) -> AsyncGenerator[llm.ChatChunk]:
+            await first.aclose()  # Many servers answer one request at a time.
+            named = replace(question, tool_named=tool)
+            async for chunk in await first.enter_async_context(self._ask(named)):
+                yield chunk
+
+        return asking_if_refused(stream, question, again)
+
     def _as_found(
         self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack
     ) -> AsyncIterable[llm.ChatChunk]:
@@ -146,8 +167,15 @@ class CheckedReply:
             self._question.tools.schemas,
             ask_again if may_ask else None,
             self._tell,
+            self._spec_of,
         )
         return checked(stream, checks, correction, self._ledger.note_call, self._note_mended)
+
+    def _told_before(self) -> list[str]:
+        """Return what was said before the person's newest words, and the instructions."""
+        items = self._question.conversation
+        newest = next((i for i in reversed(items) if isinstance(i, UserItem)), None)
+        return told_in([item for item in items if item is not newest])
 
     def _note_mended(self, clause: str, heard: str) -> None:
         self._tell(FactCorrected(clause.strip(), heard.strip()))
@@ -156,6 +184,9 @@ class CheckedReply:
         checks: list[SpokenCheck] = []
         if self._settings.claims == "check":
             checks.append(ClaimCheck(self._ledger))
+            checks.append(
+                UnreadStates(self._ledger, self._question.tools.schemas, self._told_before())
+            )
         if (facts := self._settings.facts) != "off":
             told = told_in(self._question.conversation)
             checks.append(fact_check(self._ledger, told, figures=facts == "check"))

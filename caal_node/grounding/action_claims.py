@@ -28,6 +28,13 @@ _ANSWER_WORDS: Final = 5
 """Words of an answer to "which one?". What is longer asks for something itself."""
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _SPACES: Final = re.compile(r"\s+")
+_ASKS_AGENT: Final = re.compile(r"^\w+(?:n't)? you\b")
+_HESITATES: Final = re.compile(r"^(?:(?:u+h+|u+m+|e+r+|hey)\b[,. ]*)+")
+_PART_END: Final = re.compile(r"[,;.!?]")
+_FILLERS: Final = re.compile(
+    r"\b(?:u+h+|u+m+|e+r+|just|please|then|and|so|well|okay|ok|actually)\b"
+)
+_OBJECT: Final = re.compile(r" (?:it|them|that|this|those|these|the|my|our|all|both|everything)\b")
 _JOINT_CHARS: Final = 80
 """Characters before a verb in which a joint stands, with what people put behind it."""
 
@@ -77,9 +84,11 @@ def plain(clause: str) -> str:
 @lru_cache(64)
 def request_kind(request: str, words: ActionWords) -> RequestKind:
     """Read a person's words."""
-    text, frames, verbs = plain(request[:REQUEST_CHARS]), words.frames, words.verbs
+    frames, verbs = words.frames, words.verbs
+    text = _HESITATES.sub("", plain(request[:REQUEST_CHARS]))
     actions = {m.lastgroup or "" for p in (verbs.base, verbs.asks) for m in p.finditer(text)}
     is_question = bool(frames["questions"].match(text)) and not frames["asks_politely"].match(text)
+    is_question = is_question and not _orders_behind(text, words)
     return RequestKind(
         frozenset(actions),
         is_question,
@@ -87,6 +96,23 @@ def request_kind(request: str, words: ActionWords) -> RequestKind:
         bool(frames["texts"].search(text)) and not actions - {"add", "open"},
         frozenset(word for word in stems(text) - COMMON if len(word) > 2 and not word.isdecimal()),
     )
+
+
+def _orders_behind(text: str, words: ActionWords) -> bool:
+    """Say whether a question ends in an order: "did I leave it open, um, just lock it".
+
+    What is asked of the agent itself may go on with more of it: "did you lock the door, turn off
+    the lights".
+    """
+    if _ASKS_AGENT.match(text) is not None:
+        return False
+    for match in words.verbs.base.finditer(text):
+        part = _PART_END.split(text[: match.start()])
+        if len(part) == 1 or _FILLERS.sub("", part[-1]).strip():
+            continue
+        if " " in match[0] or _OBJECT.match(text, match.end()):
+            return True
+    return False
 
 
 def _answers(text: str, is_question: bool, actions: set[str], words: ActionWords) -> bool:

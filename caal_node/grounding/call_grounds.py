@@ -20,17 +20,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final, cast
 
-from caal_node.core.items import (
-    AssistantItem,
-    CallItem,
-    Item,
-    ResultItem,
-    SystemItem,
-    UserItem,
-)
+from caal_node.core.items import AssistantItem, Item, UserItem
 from caal_node.core.tool_spec import ToolSchema, name_reads
 from caal_node.grounding.request_words import (
-    ARTICLES,
     answerable,
     answers_anything,
     asks,
@@ -42,7 +34,8 @@ from caal_node.grounding.request_words import (
     points_elsewhere,
     unlike_verb,
 )
-from caal_node.grounding.spoken_numbers import numbers
+from caal_node.grounding.spoken_numbers import numbers as numbers_in
+from caal_node.grounding.written_facts import WrittenFacts, text_of
 from caal_node.policy.heard_words import COMMON, REFERENCES, stem, stems, words
 
 FIT: Final = 1.2
@@ -58,12 +51,11 @@ SIMILAR: Final = 0.65
 _NO_WORDS: Final = re.compile(r"(?<![\w\"])(?:true|false|null)(?![\w\"])")
 _LETTERS_MIN: Final = 4
 _FIGURES: Final = frozenset({"number", "integer"})
-_FIGURE: Final = re.compile(r"\d+")
-_NOTE_WORDS: Final = 3
-"""Words from which an argument is text that a person will read, and no name, code or date."""
 KNOWN_CHARS: Final = 32_768
 """Characters of a conversation in which a name is looked for, within a few milliseconds. In a
 longer one each is taken for known."""
+TEXTS_MAX: Final = 16
+"""Texts of one argument that are judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +82,8 @@ class CallGrounds:
     Args:
         items: The conversation, oldest first.
         tools: The tools that the model was offered.
-        times: Lower-case words for times and numbers, which are no places.
+        times: Lower-case words for times, which are no places.
+        numbers: The same for numbers.
         fit_of: Tells how many words the request shares with the tool of a name, in `unique_words`.
             It is asked only where it matters, since to rate a large table takes milliseconds.
     """
@@ -100,6 +93,7 @@ class CallGrounds:
         items: Sequence[Item],
         tools: Sequence[ToolSchema],
         times: frozenset[str],
+        numbers: frozenset[str],
         fit_of: Callable[[str], float],
     ) -> None:
         last = items[-1] if items else None
@@ -114,7 +108,8 @@ class CallGrounds:
         self._refers: Final = _refers(items)
         self._judged: Final = self._is_known and not self._refers
         self._same_language: Final = spoken == self._language
-        self._times: Final = times
+        self._times: Final = times | numbers
+        self._moments: Final = times
         self._fit_of: Final = fit_of
         self._items: Final = items
         self._known: frozenset[str] | None = None
@@ -166,7 +161,7 @@ class CallGrounds:
         takes_figure = any(
             _mapping(schema.get(name)).get("type") in _FIGURES for name in call.arguments
         )
-        if takes_figure and numbers(self._request.lower()):
+        if takes_figure and numbers_in(self._request.lower()):
             return True
         values = _stems_of(call.arguments)
         on_values = not values or not values.isdisjoint(said)
@@ -178,39 +173,29 @@ class CallGrounds:
         return asks(self._request, self._language)
 
     def invented(self, call: CallSigns) -> tuple[str, ...]:
-        """Return the parameters whose text has a figure, where nobody has said any.
-
-        What is written is there to be believed later: a note of "Anna's birthday is on March 15th"
-        where only her birthday was spoken of. A figure can follow from any number or time that was
-        said, so that where there is one, nothing is judged; a tool that only reads writes nothing.
-        """
+        """Return the parameters of a call that writes whose text states what nobody has said."""
         if name_reads(call.tool["function"]["name"]):
             return ()
-        texts = {
-            name: set(_FIGURE.findall(value))
-            for name, value in call.arguments.items()
-            if isinstance(value, str) and len(plain_words(value)) >= _NOTE_WORDS
-        }
-        texts = {name: figures for name, figures in texts.items() if figures}
-        if not texts or self._says_figures():
-            return ()
-        known = " ".join([*map(_text, self._items), json.dumps(call.tool["function"])])
-        return tuple(
-            name
-            for name, figures in texts.items()
-            if figures.isdisjoint(_FIGURE.findall(known[:KNOWN_CHARS]))
-        )
+        schema = _mapping(_mapping(call.tool["function"].get("parameters")).get("properties"))
+        facts: WrittenFacts | None = None
+        found: list[str] = []
+        for name, value in call.arguments.items():
+            about = _mapping(schema.get(name))
+            if "enum" in about or value == about.get("default"):
+                continue
+            if texts := [text for text in _as_list(value) if _may_state(text)]:
+                facts = facts or self._facts(call)
+                found += [name] * any(map(facts.has_unsaid, texts))
+        return tuple(found)
 
-    def _says_figures(self) -> bool:
-        """Return whether a number or a time was said or found, by whomever."""
-        texts = [_text(item) for item in self._items if not isinstance(item, SystemItem)]
-        if sum(map(len, texts)) > KNOWN_CHARS:
-            return True
-        return any(
-            _FIGURE.search(text)
-            or not (self._times - ARTICLES).isdisjoint(plain_words(text))
-            or any(not each.is_bare_one for each in numbers(text.lower()))
-            for text in texts
+    def _facts(self, call: CallSigns) -> WrittenFacts:
+        return WrittenFacts(
+            self._items,
+            json.dumps(call.tool["function"], ensure_ascii=False),
+            self._moments,
+            self._times,
+            lambda name: _is_like(name, self._request),
+            self._language if self._same_language else "",
         )
 
     def is_meant(self, call: CallSigns, unsaid: Sequence[str]) -> bool:
@@ -273,7 +258,7 @@ class CallGrounds:
     def _conversation(self) -> frozenset[str] | None:
         """Return the stems of all words of the conversation; None where there are too many."""
         if self._known is None:
-            texts = list(map(_text, self._items))
+            texts = list(map(text_of, self._items))
             if sum(map(len, texts)) > KNOWN_CHARS:
                 return None
             self._known = frozenset[str]().union(*map(stems, texts))
@@ -326,10 +311,13 @@ def _is_like(value: str, request: str) -> bool:
     )
 
 
-def _text(item: Item) -> str:
-    if isinstance(item, CallItem):
-        return item.arguments
-    return item.output if isinstance(item, ResultItem) else item.text
+def _may_state(value: object) -> bool:
+    """Return whether a value is a text that has a figure, or a capital letter as a name has it."""
+    return isinstance(value, str) and any(one.isdigit() or one.isupper() for one in value)
+
+
+def _as_list(value: object) -> Sequence[Any]:
+    return cast("list[Any]", value)[:TEXTS_MAX] if isinstance(value, list) else (value,)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

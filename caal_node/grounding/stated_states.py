@@ -40,6 +40,16 @@ class _State:
     names: frozenset[str]
 
 
+def says_state(clause: str) -> bool:
+    """Say whether a clause reports a state that has an opposite: "the door is open"."""
+    return _SAID.search(clause) is not None
+
+
+def asks_for_state(request: str) -> bool:
+    """Say whether a request has a word for such a state: "did I lock the door"."""
+    return not _STATE_STEMS.isdisjoint(map(stem, words(request)))
+
+
 class StatedStates:
     """Holds the states that clauses tell against those of a turn's results."""
 

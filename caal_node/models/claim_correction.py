@@ -57,6 +57,7 @@ class ClaimCorrection:
         tools: What the model may call.
         ask: None where it may not, or not again.
         tell: It is told of each correction.
+        spec_of: It knows the tools by the model's names.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class ClaimCorrection:
         tools: Sequence[ToolSchema],
         ask: AskAgain | None,
         tell: Callable[[ClaimCorrected], None],
+        spec_of: Callable[[str], ToolSpec | None],
     ) -> None:
         self.over = False
         """Whether the reply ends with what was put in a claim's place."""
@@ -74,6 +76,7 @@ class ClaimCorrection:
         self._tools: Final = tools
         self._ask = ask
         self._tell: Final = tell
+        self._spec_of: Final = spec_of
         self._apologised = False
 
     async def correct(self, claim: str, *, spoke: bool) -> AsyncGenerator[llm.ChatChunk]:
@@ -114,7 +117,7 @@ class ClaimCorrection:
         asked = any(entry.call_id.startswith(CLAIMED) for entry in ledger.turn)
         if self._ask is None or asked:
             return []
-        fitting = fitting_tools(claim, ledger, self._tools)
+        fitting = fitting_tools(claim, ledger, self._tools, self._spec_of)
         if not fitting:
             return []
         ask, self._ask = self._ask, None

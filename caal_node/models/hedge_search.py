@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import tomllib
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final
@@ -216,16 +216,31 @@ def search_call(history: Sequence[Item], tools: Sequence[ToolSchema]) -> llm.Cho
     return None
 
 
-async def searching_if_hedged(
+def searching_if_hedged(
     chunks: AsyncIterable[llm.ChatChunk], search: llm.ChoiceDelta
 ) -> AsyncGenerator[llm.ChatChunk]:
-    """Yield `chunks`, or `search` in place of a reply that begins with a hedge and makes no call.
+    """Yield `chunks`, or `search` in place of a reply that hedges and calls nothing."""
 
-    A hedge is held back to the reply's end, since the model's own call behind it ("Let me check.")
-    is better than a search. Of a reply that comes in one piece all is read.
+    async def searching(chunk_id: str) -> AsyncGenerator[llm.ChatChunk]:
+        logger.info("the reply said that it cannot know; searching once")
+        yield llm.ChatChunk(id=chunk_id, delta=search)
+
+    return replaced_if(chunks, hedging().is_hedge, searching)
+
+
+async def replaced_if(
+    chunks: AsyncIterable[llm.ChatChunk],
+    is_meant: Callable[[str], bool],
+    instead: Callable[[str], AsyncIterable[llm.ChatChunk]],
+) -> AsyncGenerator[llm.ChatChunk]:
+    """Yield `chunks`, or what `instead` gives for their id, where the reply makes no call and its
+    beginning is what `is_meant` says.
+
+    Such a reply is held back to its end, since the model's own call behind it ("Let me check.") is
+    better. Of a reply that comes in one piece all is read.
     """
     held: list[llm.ChatChunk] = []
-    text, open_, hedged = "", True, False
+    text, open_, meant = "", True, False
     async for chunk in chunks:
         if not open_:
             yield chunk
@@ -234,21 +249,21 @@ async def searching_if_hedged(
         delta = chunk.delta
         text += (delta and delta.content) or ""
         called = bool(delta and (delta.tool_calls or delta.extra))
-        if not called and not hedged and _has_begun(text):
-            hedged = hedging().is_hedge(text)
-            open_ = hedged
+        if not called and not meant and _has_begun(text):
+            meant = is_meant(text)
+            open_ = meant
         if called or not open_:
             open_ = False
             for one in held:
                 yield one
     if not open_:
         return
-    if not (hedged or (text and hedging().is_hedge(text))):
+    if not (meant or (text and is_meant(text))):
         for one in held:
             yield one
         return
-    logger.info("the reply said that it cannot know; searching once")
-    yield llm.ChatChunk(id=held[0].id, delta=search)
+    async for chunk in instead(held[0].id):
+        yield chunk
 
 
 def _has_begun(text: str) -> bool:

@@ -16,6 +16,7 @@ from caal_node.core.items import (
     UserItem,
     WindowItem,
 )
+from caal_node.core.prompt_files import fill
 from caal_node.grounding.reference_hint import hinted
 from caal_node.grounding.references import Reference
 from caal_node.models.reply_limits import AS_NATIVE, TextLimits
@@ -51,6 +52,8 @@ class Question:
     call that it replaces stood on nothing."""
     judges_calls: bool = True
     """Whether calls that stand on nothing are left out, see `caal_node.grounding.call_grounds`."""
+    tool_named: str = ""
+    """A tool that the model is told to be for the person's newest words: it has denied it."""
     small_model: bool = False
     """Whether the model is known to be small, so that its calls are believed less."""
     max_tokens: int | None = None
@@ -91,12 +94,16 @@ class Question:
 
     @property
     def shown_items(self) -> tuple[WindowItem, ...]:
-        """The items as a model reads them, with what the person's newest words refer to."""
+        """The items as a model reads them, with what the person's newest words refer to, and the
+        tool that is for them."""
         places = [at for at, item in enumerate(self.items) if isinstance(item, UserItem)]
-        newest = self.items[places[-1]] if self.references and places else None
+        adds = self.references or self.tool_named
+        newest = self.items[places[-1]] if adds and places else None
         if not isinstance(newest, UserItem):
             return self.items
         text = escape_markers(hinted(newest.text, self.references))
+        if self.tool_named:
+            text = f"{text}\n\n{fill('tool_fits.md', tool=self.tool_named)}"
         return (
             *self.items[: places[-1]],
             replace(newest, text=text),

@@ -54,6 +54,9 @@ class TracedCall:
     """The JSON schema of the arguments."""
     effect: Effect = "write"
     description: str = ""
+    is_meant: bool = False
+    """Whether the person's newest words mean such a tool in words of their own: "it's pitch black"
+    the one for the lights."""
 
 
 _NO_TOOLS: Final = Described()
@@ -227,7 +230,7 @@ def _not_asked_for(call: TracedCall, heard: Heard, judged: _Judged) -> str:
             request.says_thing or not request.things or meant
         )
         return "" if asked else f"{call.name} was not asked for, and a tool has spoken since."
-    if request.is_about or judged.said_now:
+    if request.is_about or judged.said_now or call.is_meant:
         return ""
     # "A bit louder" says nothing of `set_volume` either: only a tool that an earlier result speaks
     # of may have been asked for by it, unless the person refers to what was said before.

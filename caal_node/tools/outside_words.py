@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from livekit.agents import llm
 
@@ -15,6 +16,11 @@ from caal_node.policy.provenance import TracedCall, comes_from_outside
 from caal_node.policy.word_sources import ITEMS_MAX, Described
 from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools.tool_catalog import VOCABULARY
+from mcp_bridge.discovery.bm25 import split_terms
+
+SAID_CHARS: Final = 1_000
+"""Characters of a request in which words for a tool are looked for: a minute of speech."""
 
 
 def asked_for_by_a_tool(call: ToolCallRequest, effect: Effect | None = None) -> str:
@@ -33,10 +39,18 @@ def asked_for_by_a_tool(call: ToolCallRequest, effect: Effect | None = None) -> 
         spec.parameters,
         effect or spec.effect,
         spec.description,
+        is_meant(spec.own_name or spec.name, items),
     )
     table = getattr(session.current_agent, "table", None)
     described = table.described if isinstance(table, ToolTable) else Described()
     return comes_from_outside(traced, items, described)
+
+
+def is_meant(tool: str, items: Sequence[Item]) -> bool:
+    """Return whether the person's newest words stand for a word of a tool's name."""
+    said = next((item.text for item in reversed(items) if isinstance(item, UserItem)), "")
+    own = frozenset(split_terms(tool))
+    return any(not own.isdisjoint(terms) for terms in VOCABULARY.meant(said[:SAID_CHARS]))
 
 
 def traced_as(entry: ToolEntry, effect: Effect) -> Effect:

@@ -2,8 +2,8 @@
 
 Run: `python -m tests.bench.call_grounds [--bfcl]`. Each request that needs calls is given exactly
 the right ones: those of the three sets of spoken requests, with and without their tools' examples,
-and the typed ones of BFCL, whose wheel is downloaded once. `trusted` is how a model is judged that
-calls well, `small` how another is.
+those over the toolsets that come along, and the typed ones of BFCL, whose wheel is downloaded
+once. `trusted` is how a model is judged that calls well, `small` how another is.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from caal_node.models.question import Question
 from caal_node.models.strategies.call_judge import CallJudge
 from caal_node.reply_parser import ToolCallEnd
 from tests.bench import bfcl_data
+from tests.bench import household as bench_household
 from tests.bench.spoken_requests import load
 from tests.bench.table import print_table
 
@@ -48,8 +49,23 @@ def typed(category: bfcl_data.Category) -> Iterator[Right]:
             yield _question(asked.said, tools), tool, given
 
 
+def household() -> Iterator[Right]:
+    """The requests over the toolsets that come along, with every argument that would do."""
+    tools = bench_household.tools_of(sorted({one.toolset for one in bench_household.requests()}))
+    for asked in bench_household.requests():
+        values = {key: _as_list(value) for key, value in asked.arguments.items()}
+        for at in range(max(map(len, values.values()), default=1)):
+            given = {key: some[min(at, len(some) - 1)] for key, some in values.items()}
+            if asked.tool is not None:
+                yield _question(asked.say, tools), asked.tool, given
+
+
 def _question(said: str, tools: PromptTools) -> Question:
     return Question((SystemItem(read("system.md")), UserItem(said)), tools)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
 def _one(value: Any) -> Any:
@@ -65,6 +81,7 @@ def main() -> None:
         for name in ("measured", "tuning", "needs")
         for examples in (True, False)
     ]
+    sets.append(("household toolsets", [*household()]))
     if with_typed:
         sets += [(f"BFCL {category}", [*typed(category)]) for category in TYPED]
     rows: list[tuple[object, ...]] = []

@@ -37,7 +37,7 @@ TOOLS: Final = (WEATHER, SHOPPING, LIGHTS, MUSIC, SEARCH, MAIL, MESSAGE)
 
 def grounds(*said: str | Item, fit: float = 0.0) -> CallGrounds:
     items = [UserItem(one) if isinstance(one, str) else one for one in said]
-    return CallGrounds(items, TOOLS, TIMES, lambda name: fit)
+    return CallGrounds(items, TOOLS, TIMES, frozenset(), lambda name: fit)
 
 
 def needless(
@@ -160,7 +160,8 @@ def test_nothing_is_left_out_where_another_language_is_spoken(said: str, trusted
 
 def test_nothing_is_left_out_where_tools_are_described_in_another_language() -> None:
     licht = tool("licht_aus", "Schaltet das Licht in einem Zimmer aus und ist für alle da.")
-    judged = CallGrounds([UserItem("who wrote Hamlet")], [licht], TIMES, lambda name: 0.0)
+    said = [UserItem("who wrote Hamlet")]
+    judged = CallGrounds(said, [licht], TIMES, frozenset(), lambda name: 0.0)
     assert not judged.is_needless(CallSigns(licht, {}, trusted=False))
 
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from livekit.agents import function_tool, llm
 
 from caal_node.agent import CaalAgent
@@ -17,6 +19,7 @@ from caal_node.core.errors import ConfigError
 from caal_node.core.items import Item, ResultItem, SystemItem, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example
+from caal_node.grounding.call_grounds import CallGrounds, CallSigns
 from caal_node.models.backends.base import (
     BackendRequest,
     Capabilities,
@@ -30,6 +33,7 @@ from caal_node.models.llm import LLM
 from caal_node.models.model_connection import ModelConnection
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import is_small
+from caal_node.models.strategies.word_lists import NUMBERS, TIMES
 from caal_node.reply_parser import Event, Reply, summarise
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 
@@ -348,10 +352,54 @@ async def test_a_figure_that_would_be_written_is_asked_for(native: bool, model: 
     )
 
 
+EGGS: Final = UserItem("We have three eggs.")
+
+
+@pytest.mark.parametrize(
+    ("said", "earlier", "text"),
+    [
+        ("note Anna's birthday", (EGGS,), BIRTHDAY),
+        ("note Anna's birthday", (ResultItem("1", "count", '{"count": 3}'),), BIRTHDAY),
+        ("note the dentist", (), "Dentist on Monday"),
+        ("note the dentist", (EGGS,), "dentist at 10:00 am"),
+        ("note the dentist", (EGGS,), "2026-03-15"),
+        ("note that we need three eggs", (), "Buy 3 eggs on Monday"),
+        ("note the meeting on the budget", (), "Meeting with Sarah about the budget"),
+    ],
+)
+async def test_a_date_or_a_name_is_asked_for_where_only_other_things_were_said(
+    said: str, earlier: tuple[Item, ...], text: str
+) -> None:
+    server = Server([call("add_note", text=text)])
+    reply, _ = await heard(server, noted(said, *earlier), native=True)
+    assert (reply.calls, reply.text) == (
+        [],
+        "For that I need to know the text: what shall I take?",
+    )
+
+
+async def test_a_date_that_nobody_said_is_left_out_where_a_call_needs_none() -> None:
+    event = _tool("add_event", "Add an event.", title={"type": "string"}, day={"type": "string"})
+    event["function"]["parameters"]["required"] = ["title"]
+    server = Server([call("add_event", title="Anna's birthday", day="2026-03-15")])
+    said = UserItem("add an event for Anna's birthday")
+    asked = Question((SYSTEM, said), PromptTools((event,)), stream=False)
+    reply, _ = await heard(server, asked, native=True)
+    assert [made.arguments for made in reply.calls] == [{"title": "Anna's birthday"}]
+
+
 @pytest.mark.parametrize(
     ("said", "earlier", "text"),
     [
         ("note that Anna's birthday is on March 15th", (), BIRTHDAY),
+        ("note Anna's birthday", (UserItem("it's in two weeks"),), BIRTHDAY),
+        ("note Anna's birthday", (ResultItem("1", "look", "2026-03-15"),), BIRTHDAY),
+        ("note that she comes at quarter to six", (EGGS,), "She comes at 17:45"),
+        ("note to ask katarina for the keys", (), "ask Catarina for the keys"),
+        ("note to call my father", (), "call Dad and ask"),
+        ("note to see the doc about my knee", (), "see the Doctor about my knee"),
+        ("note to buy it in Oslo", (), "buy it in Oslo, Norway"),
+        ("note that we watch it on the television", (), "Watch it on the TV"),
         ("note that Anna's birthday is in the middle of March", (), BIRTHDAY),
         ("note that the bin goes out at half past seven", (), "The bin goes out at 7:30"),
         ("note that I owe Bob two dozen eggs", (), "I owe Bob 24 eggs"),
@@ -367,6 +415,19 @@ async def test_what_follows_from_what_was_said_is_written(
     server = Server([call("add_note", text=text)])
     reply, _ = await heard(server, noted(said, *earlier), native=True)
     assert [made.arguments for made in reply.calls] == [{"text": text}]
+
+
+_STATED: Final = (
+    *("note", "Anna", "Dr.", "Lee", "3", "half", "past", "seven", "17:45", "2026-03-15", "May"),
+    *("4th", "Monday,", "at", "two dozen", "1,5", "k", "noon", "in", "20 %", "twenty one", "0123"),
+)
+
+
+@given(st.lists(st.sampled_from(_STATED) | st.text(max_size=6)).map(" ".join))
+def test_whatever_was_said_word_for_word_may_be_written(said: str) -> None:
+    grounds = CallGrounds([UserItem(said)], NOTES.schemas, TIMES, NUMBERS, lambda name: 1.0)
+    text = CallSigns(NOTES.schemas[0], {"text": said}, trusted=True)
+    assert grounds.invented(text) == ()
 
 
 async def test_a_figure_that_only_looks_something_up_is_no_harm() -> None:

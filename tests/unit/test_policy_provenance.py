@@ -6,22 +6,26 @@ import json
 import string
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp_types import Tool
 
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
-from caal_node.core.tool_spec import Effect, Example, ToolSpec
+from caal_node.core.tool_spec import Effect, Example, ToolSpec, name_reads
 from caal_node.policy.heard_words import stems
 from caal_node.policy.provenance import TracedCall, comes_from_outside
 from caal_node.policy.word_sources import RESULT_CHARS, Described, shown_of
+from caal_node.tools.outside_words import is_meant
 from caal_node.tools.table import ToolTable
 from tests import fifty_tools
 from tests.bench.scripted_day import DAY
 from tests.bench.spoken_requests import load
 
+DATA = Path(__file__).parents[1] / "data"
 MAIL = {
     "properties": {name: {"type": "string"} for name in ("to", "subject", "body")},
 }
@@ -231,6 +235,42 @@ def test_a_household_is_asked_nothing_about_what_it_says_itself() -> None:
                         why(items, tool, values, parameters, described=described)
                     )
     assert asked == []
+
+
+def _with_its_own_result(request: str, tool: Tool, *, traced: bool) -> str:
+    """Why a call needs a yes behind an earlier result that speaks of its tool."""
+    reader = ResultItem("e", "read_mail", fifty_tools.result(tool.name))
+    said = UserItem(request)
+    items: list[Item] = [UserItem("What is new?"), reader, AssistantItem("Not much."), said]
+    call = TracedCall(
+        tool.name,
+        {},
+        tool.input_schema,
+        "write",
+        tool.description or "",
+        traced and is_meant(tool.name, items),
+    )
+    return comes_from_outside(call, items)
+
+
+def test_few_who_say_what_they_want_in_words_of_their_own_are_asked_for_a_yes() -> None:
+    """Of requests that neither this nor the words for tools were shaped on, with each right call
+    that writes."""
+    functions = {tool.name: tool for tool in fifty_tools.tools()}
+    held_out = json.loads((DATA / "tool_fit" / "held_out.json").read_text("utf-8"))
+    right = [(row["say"], need[0]) for row in held_out["fifty"] for need in row["needs"]]
+    right = [(said, functions[tool]) for said, tool in right if not name_reads(tool)]
+    asked = [
+        sum(bool(_with_its_own_result(*one, traced=traced)) for one in right)
+        for traced in (False, True)
+    ]
+    assert (len(right), *asked) == (40, 16, 2)
+
+
+@pytest.mark.parametrize("said", ["Thank you.", "What is the weather like?", "I love this song."])
+def test_words_for_something_else_do_not_mean_a_tool(said: str) -> None:
+    tool = next(tool for tool in fifty_tools.tools() if tool.name == "lock_door")
+    assert _with_its_own_result(said, tool, traced=True)
 
 
 def test_a_whole_day_of_calls_needs_no_yes() -> None:

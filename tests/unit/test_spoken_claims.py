@@ -36,6 +36,7 @@ NOTE = ToolSpec(
 )
 LAMP = ScriptedCall("turn_off", {"device": "lamp"})
 NOT_DONE, NOT_POSSIBLE = sentence("claim_not_done"), sentence("claim_not_possible")
+NOT_LOOKED_UP = sentence("claim_not_looked_up")
 
 
 async def works(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
@@ -87,6 +88,95 @@ async def test_it_becomes_the_call_where_calls_are_written_as_text() -> None:
     async with Talk(*replies, native=False) as talk:
         assert (await talk.say("turn off the lamp")).text == "The lamp is off now."
         assert talk.tier.calls == [("turn_off", {"device": "lamp"})]
+
+
+LOCK = ToolSpec("n8n", "n8n", "lock_door", "lock_door", "Lock a door.", DEVICE)
+DOOR = ToolSpec(
+    *("n8n", "n8n", "door_state", "door_state", "Whether a door is open or locked.", DEVICE),
+    effect="read",
+)
+LOOKED = ScriptedCall("door_state", {"device": "back door"})
+
+
+class House(AgentConversation):
+    """A conversation whose tools are a door's lock and, as a rule, what tells of the door."""
+
+    def __init__(self, *replies: ScriptedReply, reads: bool = True, **settings: str) -> None:
+        specs = (LOCK, DOOR) if reads else (LOCK,)
+        self.tier = ScriptedToolSource(*specs, answer=self._answer)
+        agent = CaalAgent(settings=plain_settings(**settings), tiers={"n8n": self.tier}, warm=False)
+        self.scripted = ScriptedModel(*replies)
+        super().__init__(agent, self.scripted)
+
+    async def _answer(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        return {"device": "back door", "state": "locked"} if spec.name == "door_state" else "ok"
+
+
+@pytest.mark.parametrize("detection", ["complete", "streamed"])
+async def test_a_state_that_no_call_has_read_is_read_by_one_more_request(detection: str) -> None:
+    replies = "No, the back door is open.", [LOOKED], "Yes, the back door is locked."
+    async with House(*replies, CAAL_DETECTION=detection) as talk:
+        turn = await talk.say("is the back door locked")
+        assert turn.text == "Yes, the back door is locked."
+        assert talk.tier.calls == [("door_state", {"device": "back door"})]
+        assert talk.scripted.requests[1].must_call
+
+
+@pytest.mark.parametrize(
+    "second", ["It is locked.", [ScriptedCall("lock_door", {"device": "back door"})]]
+)
+async def test_a_state_that_is_not_read_when_asked_again_is_not_told(second: ScriptedReply) -> None:
+    async with House("The back door is locked.", second) as talk:
+        assert (await talk.say("uh is the back door locked")).text == NOT_LOOKED_UP
+        assert talk.tier.calls == [], "to ask of a door locks none"
+
+
+async def test_a_state_that_a_tool_can_only_set_is_not_told() -> None:
+    async with House("Yes, it is locked.", reads=False) as talk:
+        assert (await talk.say("did I lock the front door")).text == NOT_LOOKED_UP
+        assert len(talk.scripted.requests) == 1
+
+
+async def test_an_order_behind_a_question_is_carried_out() -> None:
+    lock = ScriptedCall("lock_door", {"device": "back door"})
+    async with House("It is already locked.", [lock], "The back door is locked now.") as talk:
+        turn = await talk.say("did I leave the back door open, um, just lock it")
+        assert turn.text == "The back door is locked now."
+        assert talk.tier.calls == [("lock_door", {"device": "back door"})]
+
+
+async def test_a_state_that_an_earlier_result_has_is_told() -> None:
+    said = "The back door is locked."
+    async with House([LOOKED], said, "Yes, it is still locked.") as talk:
+        assert (await talk.say("is the back door locked")).text == said
+        assert (await talk.say("is the door still locked")).text == "Yes, it is still locked."
+        assert len(talk.scripted.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply"),
+    [
+        ("is the back door locked", "Do you mean the door to the garden?"),
+        ("is the back door locked", "I can't see whether the door is locked."),
+        ("is the bakery open today", "The bakery is open until six."),
+        ("why is a door locked at night", "The door is locked so that nobody comes in."),
+        ("what do I do if the door is open", "Ask me, and the door is locked at once."),
+        ("is the baker's shop open", "The shop is open."),
+        ("I think the door is locked", "Good, then the door is locked."),
+        ("are you open to ideas", "My mind is open."),
+    ],
+)
+async def test_what_reports_no_state_of_a_thing_that_was_asked_for_is_said(
+    asked: str, reply: str
+) -> None:
+    async with House(reply) as talk:
+        assert (await talk.say(asked)).text == reply
+
+
+async def test_what_the_person_has_told_of_a_thing_may_be_told_again() -> None:
+    async with House("All right.", "Yes, the door is locked.") as talk:
+        await talk.say("I have the key of the back door with me")
+        assert (await talk.say("so is the door locked")).text == "Yes, the door is locked."
 
 
 async def test_a_promise_whose_call_follows_is_said_and_nothing_is_asked_again() -> None:

@@ -109,7 +109,10 @@ class CallJudge:
                     if not is_needless:
                         self._left_to_model += [_spoken_name(tool, name) for name in unsaid]
                     return []
-                if invented := grounds.invented(signs):
+                invented = grounds.invented(signs)
+                # What need not be given is left out, and what is needed asked for.
+                arguments = {k: v for k, v in arguments.items() if k not in invented}
+                if invented := [name for name in invented if name in _required(tool)]:
                     if grounds.only_asks:
                         self.doubt = self.doubt or "unwanted"
                         self.unwanted.add(call.name)
@@ -170,7 +173,7 @@ class CallJudge:
     def _grounds_of_question(self) -> CallGrounds:
         if self._grounds is None:
             items, tools = self._question.conversation, self._question.tools.schemas
-            self._grounds = CallGrounds(items, tools, TIMES | NUMBERS, self._fit_of)
+            self._grounds = CallGrounds(items, tools, TIMES, NUMBERS, self._fit_of)
         return self._grounds
 
     def _fit_of(self, name: str) -> float:
@@ -181,6 +184,11 @@ def _asking_for(missing: Sequence[str]) -> TextDelta:
     missing = list(dict.fromkeys(missing))
     key = "still_needed_answer" if all(map(is_question, missing)) else "still_needed"
     return TextDelta(sentence(key).replace("{what}", ", ".join(missing)))
+
+
+def _required(tool: ToolSchema) -> Sequence[str]:
+    parameters: Mapping[str, Any] = tool["function"].get("parameters") or {}
+    return parameters.get("required") or ()
 
 
 def _about(tool: ToolSchema, name: str) -> Mapping[str, Any]:
