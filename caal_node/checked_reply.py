@@ -136,6 +136,8 @@ class CheckedReply:
         asks = self._settings.claims == "check" and not self._settings.server_runs_tools
         if not asks or not question.may_call or question.must_call:
             return stream
+        if not isinstance(question.items[-1], UserItem):
+            return stream  # a tool has been called
 
         async def again(tool: str) -> AsyncGenerator[llm.ChatChunk]:
             await first.aclose()  # Many servers answer one request at a time.

@@ -241,21 +241,26 @@ async def replaced_if(
     """
     held: list[llm.ChatChunk] = []
     text, open_, meant = "", True, False
-    async for chunk in chunks:
-        if not open_:
-            yield chunk
-            continue
-        held.append(chunk)
-        delta = chunk.delta
-        text += (delta and delta.content) or ""
-        called = bool(delta and (delta.tool_calls or delta.extra))
-        if not called and not meant and _has_begun(text):
-            meant = is_meant(text)
-            open_ = meant
-        if called or not open_:
-            open_ = False
-            for one in held:
-                yield one
+    try:
+        async for chunk in chunks:
+            if not open_:
+                yield chunk
+                continue
+            held.append(chunk)
+            delta = chunk.delta
+            text += (delta and delta.content) or ""
+            called = bool(delta and (delta.tool_calls or delta.extra))
+            if not called and not meant and _has_begun(text):
+                meant = is_meant(text)
+                open_ = meant
+            if called or not open_:
+                open_ = False
+                for one in held:
+                    yield one
+    except Exception:
+        for one in held if open_ and not meant else ():
+            yield one  # what was said before the server died is heard
+        raise
     if not open_:
         return
     if not (meant or (text and is_meant(text))):

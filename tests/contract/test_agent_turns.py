@@ -374,6 +374,14 @@ async def test_a_server_that_dies_while_it_speaks_is_not_asked_twice_for_the_sam
         assert len(server.chats) == 2
 
 
+async def test_what_a_server_said_before_it_died_is_heard_in_the_first_reply_too() -> None:
+    async with (
+        StandInModel(["It is sunny in ", Cut()]) as server,
+        conversation(server, env={"CAAL_DETECTION": "streamed"}) as talk,
+    ):
+        assert (await talk.ask("weather?")).startswith("It is sunny in")
+
+
 async def test_a_tool_that_cannot_be_reached_is_told_to_model_and_person() -> None:
     async def gone(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
         raise ToolUnavailable("n8n does not answer.")
