@@ -3,6 +3,7 @@ and found."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -29,11 +30,18 @@ from caal_node.models.document_lookup import (
     naming_source,
 )
 from caal_node.models.hedge_search import search_call, searching_if_hedged
+from caal_node.models.left_parts import LEFT, left_part, question_for
 from caal_node.models.llm import SERVER_RUN
 from caal_node.models.question import Question
 from caal_node.models.refused_reply import asking_if_refused
 from caal_node.models.spoken_checks import checked
 
+logger = logging.getLogger("caal_node")
+
+_SORRY: Final = (
+    *("claim_not_done", "claim_not_all_done", "claim_not_possible", "claim_not_looked_up"),
+)
+"""Sentences that say of an answer that it is not all done."""
 Ask: TypeAlias = Callable[[Question], AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]]
 """It sends a question to the model."""
 
@@ -95,7 +103,11 @@ class CheckedReply:
                 stream = looking_up(stream, lookup)
             stream = self._or_search(self._or_fitting_tool(stream, first))
             heard = self._as_found(stream, first)
+            answer, called = "", False
             async for chunk in naming_source(heard, self._history, self._spec_of):
+                if chunk.delta:
+                    answer += chunk.delta.content or ""
+                    called |= bool(chunk.delta.tool_calls)
                 if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
                     self._ledger.note_server_run(chunk.delta.extra[SERVER_RUN])
                 if preface and chunk.delta and (chunk.delta.content or "").strip():
@@ -103,6 +115,41 @@ class CheckedReply:
                     yield llm.ChatChunk(id=chunk.id, delta=said)
                     preface = ""
                 yield chunk
+            if not called:
+                async for chunk in self._of_left_part(answer, first):
+                    yield chunk
+
+    async def _of_left_part(
+        self, answer: str, first: AsyncExitStack
+    ) -> AsyncGenerator[llm.ChatChunk]:
+        """Give the call for a part of the request that no call was for, else say that it is left.
+
+        The model is asked for that call once in a turn.
+        """
+        question, turn = self._question, self._ledger().turn
+        checks = self._settings.claims == "check" and not self._settings.server_runs_tools
+        if not checks or question.must_call or any(sentence(key) in answer for key in _SORRY):
+            return
+        part = left_part(question, turn, answer, self._spec_of)
+        if part is None:
+            return
+        calls: list[llm.FunctionToolCall] = []
+        if question.may_call and not any(call.call_id.startswith(LEFT) for call in turn):
+            await first.aclose()  # Many servers answer one request at a time.
+            try:
+                async with self._ask(question_for(part, question, answer)) as reply:
+                    async for chunk in reply:
+                        calls += (chunk.delta and chunk.delta.tool_calls) or []
+            except Exception as error:  # the turn goes on without the call, and says so
+                logger.warning("what is left could not be asked for: %s", type(error).__name__)
+        for call in filter(part.is_for, calls[:1]):
+            made = call.model_copy(update={"call_id": f"{LEFT}{call.call_id}"})
+            yield llm.ChatChunk(id=made.call_id, delta=llm.ChoiceDelta(tool_calls=[made]))
+            return
+        said = " " + sentence("part_not_done").replace("{part}", part.text)
+        yield llm.ChatChunk(
+            id=shortuuid("caal_"), delta=llm.ChoiceDelta(role="assistant", content=said)
+        )
 
     def _lookup(self) -> DocumentLookup | None:
         """Return what the owner's documents are asked in place of a reply, where it may be."""

@@ -26,6 +26,8 @@ PART_SCORE: Final = 2.0
 """Score from which a tool fits a part of a request. Of 222 spoken requests for one thing and 400 of
 BFCL none has two such parts; of 16 for two things 13 have, with their tools' examples."""
 PARTS_MAX: Final = 3
+PIECES_MAX: Final = 16
+"""Parts of a request that are told apart; the last one has all that follows."""
 PART_WORDS: Final = 2
 """A part with fewer words is a list's last item, not something to do."""
 _JOINING: Final = "|".join(sorted(map(re.escape, JOINERS), key=len, reverse=True))
@@ -95,14 +97,20 @@ def wishes(question: Question) -> int:
     knows then what is still to be done."""
     if isinstance(question.items[-1], ResultItem):
         return 1
-    relevance = relevance_of(question.tools)
-    tools: set[str] = set()
-    for part in _JOINS.split(_meaning(question).strip()):
-        scores = relevance.scores(part)
-        tool = max(scores, key=lambda name: scores[name], default="")
-        if len(words(part)) >= PART_WORDS and tool and scores[tool] >= PART_SCORE:
-            tools.add(tool)
+    tools = {fitting[0] for _, fitting in parts_with_tools(question) if fitting}
     return max(1, min(len(tools), PARTS_MAX))
+
+
+def parts_with_tools(question: Question) -> list[tuple[str, list[str]]]:
+    """Return the parts of the newest request, each with the tools that fit it, best first."""
+    relevance = relevance_of(question.tools)
+    found: list[tuple[str, list[str]]] = []
+    for part in _JOINS.split(_meaning(question).strip(), maxsplit=PIECES_MAX - 1):
+        scores = relevance.scores(part)
+        fitting = [name for name in scores if scores[name] >= PART_SCORE]
+        fitting.sort(key=lambda name: -scores[name])
+        found.append((part, fitting if len(words(part)) >= PART_WORDS else []))
+    return found
 
 
 def fits(question: Question) -> dict[str, float]:

@@ -1,0 +1,114 @@
+"""What of a request for several things no call of its turn was for: "lock the front door and the
+garage", with one call for the front door.
+
+Only what is certain is found. A part counts where a tool that writes surely fits it, and where none
+of its own words stands in any call, result or answer. A call that may be for several things at once
+("both doors", a list, no arguments) is taken for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from livekit.agents import llm
+
+from caal_node.core.items import AssistantItem, UserItem
+from caal_node.core.prompt_files import fill
+from caal_node.core.tool_spec import ToolSpec, name_reads
+from caal_node.grounding.action_claims import plain, request_kind
+from caal_node.grounding.action_words import action_words
+from caal_node.grounding.ledger import LedgerEntry
+from caal_node.models.question import Question
+from caal_node.models.strategies.tool_relevance import parts_with_tools
+from caal_node.policy.heard_words import COMMON, QUESTIONS, stems, words
+
+LEFT: Final = "left_"
+"""How the id of a call begins that was asked for since a part of the request was left."""
+RESULT_CHARS: Final = 4_000
+"""Characters of a result in which a part's words are looked for; a longer one may have any."""
+_SEVERAL: Final = (",", " and ", " & ", " all ", " both ", " every")
+
+
+@dataclass(frozen=True, slots=True)
+class LeftPart:
+    """A part of a request."""
+
+    text: str
+    own: frozenset[str]
+    """Stems of the words that no other part has."""
+    tools: frozenset[str]
+    """The tools that surely fit it."""
+
+    def is_for(self, call: llm.FunctionToolCall) -> bool:
+        """Say whether a call is for this part, and not for what was done once more."""
+        told = stems(f"{call.name} {call.arguments}")
+        return call.name in self.tools and not self.own.isdisjoint(told)
+
+
+def left_part(
+    question: Question,
+    calls: Sequence[LedgerEntry],
+    answer: str,
+    spec_of: Callable[[str], ToolSpec | None],
+) -> LeftPart | None:
+    """Return the first part of the person's newest words that no call was for, if there is one.
+
+    `calls` are those of the turn, and `answer` is what the model says behind them.
+    """
+    text, language = plain(question.request), action_words()
+    if not calls or any(call.state != "done" for call in calls) or "?" in answer:
+        return None
+    if request_kind(question.request, language).is_question or any(
+        language.frames[key].search(text) for key in ("conditions", "negatives", "texts")
+    ):
+        return None
+    parts = parts_with_tools(question)
+    told = [_told(call) for call in calls]
+    if len(parts) < 2 or any(one is None for one in told):
+        return None
+    known = stems(answer).union(*(one for one in told if one is not None))
+    said = [stems(part) - COMMON for part, _ in parts]
+    for at, (part, fitting) in enumerate(parts):
+        tools = frozenset(tool for tool in fitting if not _reads(tool, spec_of))
+        others = frozenset[str]().union(*said[:at], *said[at + 1 :])
+        own = said[at] - others
+        if not tools or _asks(part) or all(word.isdecimal() for word in own):
+            continue
+        wanted = sum(not tools.isdisjoint(other) for _, other in parts)
+        if own.isdisjoint(known) and sum(call.tool in tools for call in calls) < wanted:
+            return LeftPart(part.strip(" ,.;!"), own, tools)
+    return None
+
+
+def question_for(part: LeftPart, question: Question, answer: str) -> Question:
+    """Return `question` with the `answer` and what it leaves at its end, for a call alone."""
+    told = UserItem(fill("part_left.md", part=part.text))
+    spoken = (AssistantItem(answer.strip()),) if answer.strip() else ()
+    items = (*question.items, *spoken, told)
+    return replace(question, items=items, must_call=True, stream=False, once=True)
+
+
+def _reads(tool: str, spec_of: Callable[[str], ToolSpec | None]) -> bool:
+    spec = spec_of(tool)
+    return (spec is not None and spec.effect == "read") or name_reads(tool.rpartition("__")[2])
+
+
+def _asks(part: str) -> bool:
+    return not QUESTIONS.isdisjoint(words(part)[:1])
+
+
+def _told(call: LedgerEntry) -> frozenset[str] | None:
+    """Return the stems of a call and its result; None where it may be for anything."""
+    values = [value for value in call.arguments.values() if value not in (None, "")]
+    if not values or any(map(_is_for_several, values)) or len(call.result) > RESULT_CHARS:
+        return None
+    return stems(f"{call.tool} {json.dumps(values, ensure_ascii=False)} {call.result}")
+
+
+def _is_for_several(value: Any) -> bool:
+    if isinstance(value, str):
+        return any(mark in f" {value.lower()} " for mark in _SEVERAL)
+    return isinstance(value, list | dict)
