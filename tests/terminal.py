@@ -29,8 +29,9 @@ UP: Final = "\x1b[A"
 TAB: Final = "\t"
 _FOREIGN: Final = ("CAAL_", "N8N_", "OLLAMA_", "LIVEKIT_", "PYTEST_")
 _KEPT: Final = ("CAAL_STATE", "CAAL_CONFIG")
-_STYLE: Final = ("NO_COLOR", "FORCE_COLOR", "GITHUB_ACTIONS")
-"""These decide about escape codes; a CI service sets the last, and typer takes it for a wish."""
+_STYLE: Final = ("NO_COLOR", "FORCE_COLOR", "GITHUB_ACTIONS", "COLUMNS", "LINES")
+"""These decide about escape codes, which a CI service sets and typer takes for a wish, and about
+widths, which a terminal knows better."""
 _TICK_S: Final = 0.05
 
 
