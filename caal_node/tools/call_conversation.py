@@ -91,6 +91,9 @@ class RoomCallConversation:
     async def _ask_person(self, question: Question, answer: asyncio.Future[Answer]) -> None:
         if answer.done():
             return  # nobody needed it any more while another question was asked
+        if self._context.speech_handle.interrupted:
+            answer.set_result(Dismissed())  # LiveKit lets nothing be asked for it any more
+            return
         task = QuestionTask(question, self._context.session.current_agent)
         answer.add_done_callback(lambda _: None if task.done() else task.complete(Declined()))
         given = await task

@@ -32,7 +32,7 @@ def asked_for_by_a_tool(call: ToolCallRequest, effect: Effect | None = None) -> 
     if call.context is None or call.caller.origin == "api":
         return ""
     session, spec = call.context.session, call.entry.spec
-    items = list(_items(session.history.items[-ITEMS_MAX:]))
+    items = list(_items(_before(call.call_id, session.history.items)[-ITEMS_MAX:]))
     traced = TracedCall(
         call.entry.exposed,
         call.arguments,
@@ -62,6 +62,17 @@ def traced_as(entry: ToolEntry, effect: Effect) -> Effect:
     spec = entry.spec
     reads = spec.read_only is not False and name_reads(spec.own_name or spec.name)
     return "read" if effect == spec.effect == "write" and reads else effect
+
+
+def _before(call_id: str, history: Sequence[llm.ChatItem]) -> Sequence[llm.ChatItem]:
+    """Return what the model had read when it made a call. A call that still waits for others is in
+    the history where the person has spoken over it, and what they said then asked for no such
+    call."""
+    for at in range(len(history) - 1, max(-1, len(history) - ITEMS_MAX), -1):
+        item = history[at]
+        if isinstance(item, llm.FunctionCall) and item.call_id == call_id:
+            return history[:at]
+    return history
 
 
 def _items(history: Iterable[llm.ChatItem]) -> Iterator[Item]:

@@ -224,7 +224,6 @@ class Pipeline:
                 turn = self._turn(call, own=False)
                 turns.enter_context(turn)
                 self._check(call, validate)
-                await turn.come()
 
                 async def allowed() -> Any:
                     if not deadline:
@@ -233,6 +232,7 @@ class Pipeline:
                     return await self._execute(entry, execute, deadline)
 
                 async with not_waited_for_when_spoken_over(context):
+                    await turn.come()
                     value = await run_through(self.middleware, call, allowed)
             if becomes_text(value):
                 value = await self._text(
@@ -265,7 +265,6 @@ class Pipeline:
         with self._noted(call) as shown:
             with (turn := self._turn(call, own=True)):
                 self._check(call, validate)
-                await turn.come()
 
                 async def own() -> Any:
                     try:
@@ -277,6 +276,7 @@ class Pipeline:
                         raise
 
                 async with not_waited_for_when_spoken_over(context):
+                    await turn.come()
                     value = await run_through(self.middleware, call, own)
             # Of a verbatim result the sentence is redacted as well as the value.
             is_plain = isinstance(value, ToolResult) and not isinstance(value, VerbatimResult)

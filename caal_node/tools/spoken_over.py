@@ -29,7 +29,7 @@ length is not noticed."""
 async def not_waited_for_when_spoken_over(
     context: RunContext[Any] | None,
 ) -> AsyncGenerator[None]:
-    """Do the work of a call inside; None is a call outside of a conversation."""
+    """Wait for a call's turn and do its work inside; None is a call outside of a conversation."""
     if context is None:
         yield
         return

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from livekit.agents import RunContext, function_tool
 
-from caal_node.core.tool_spec import ToolSpec
+from caal_node.core.events import ToolCallEnded
+from caal_node.core.tool_spec import Effect, ToolSpec
 from caal_node.tools.spoken_over import STILL_RUNNING
 from tests.conversation import Conversation, FakeTier, conversation, weather_spec
 from tests.stand_in_model import Call, Hang, StandInModel
@@ -46,7 +48,7 @@ def own_tool(slow: Slow) -> Any:
 
 async def spoken_over(talk: Conversation, slow: Slow, words: str) -> str:
     """Ask for a taxi, and say `words` while the tool runs; returns what is answered to them."""
-    talk.session.generate_reply(user_input="order a taxi in Paris, please")
+    talk.session.generate_reply(user_input="order a taxi in Paris and close the gate, please")
     async with asyncio.timeout(20):
         await slow.running.wait()
     async with asyncio.timeout(AT_ONCE_S):
@@ -90,7 +92,7 @@ async def test_a_result_that_comes_during_the_next_turn_is_told_in_it() -> None:
     hang = Hang()
     replies = [ORDER], [hang], ["Your taxi is number 7."]
     async with StandInModel(*replies) as server, conversation(server, tier=tier) as talk:
-        talk.session.generate_reply(user_input="order a taxi in Paris, please")
+        talk.session.generate_reply(user_input="order a taxi in Paris and close the gate, please")
         async with asyncio.timeout(20):
             await slow.running.wait()
             await talk.session.interrupt()
@@ -131,3 +133,72 @@ async def test_a_tool_that_has_reported_by_itself_reports_nothing_else() -> None
         await talk.ask("bye")
         assert json.loads(results(server, 4)[-1]) == {"taxi": "number 7"}
         assert slow.runs == 1
+
+
+CLOSE = Call("close_gate", {"city": "Paris"}, id="c2")
+AFTERWARDS = ["It is noon."], ["That is all."], ["That is all."], ["That is all."]
+
+
+def two_tools(slow: Slow, effect: Effect = "write") -> FakeTier:
+    """A taxi that is ordered slowly, and a gate."""
+
+    async def answer(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        return await slow(spec, arguments) if spec.name == "order_taxi" else {"gate": "shut"}
+
+    gate = replace(weather_spec(name="close_gate"), effect=effect)
+    return FakeTier(weather_spec(name="order_taxi"), gate, answer=answer)
+
+
+async def all_results(talk: Conversation, server: StandInModel, calls: int) -> list[str]:
+    """What the model reads of the calls once all have ended."""
+    async with asyncio.timeout(20):
+        while len(talk.events_of(ToolCallEnded)) < calls:  # noqa: ASYNC110 - events come as they come
+            await asyncio.sleep(0.005)
+    await talk.ask("thanks")
+    return results(server, -1)
+
+
+@pytest.mark.parametrize("own", [False, True])
+async def test_a_call_that_is_queued_behind_it_holds_up_nobody_either(own: bool) -> None:
+    slow = Slow()
+    closed: list[str] = []
+
+    @function_tool
+    async def close_gate(city: str) -> dict[str, Any]:
+        """Close the gate."""
+        closed.append(city)
+        return {"gate": "shut"}
+
+    tier = FakeTier() if own else two_tools(slow)
+    async with (
+        StandInModel([ORDER, CLOSE], *AFTERWARDS) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        if own:
+            await talk.agent.update_tools([own_tool(slow), close_gate])
+        assert await spoken_over(talk, slow, "what time is it?") == "It is noon."
+        assert results(server, 1) == [STILL_RUNNING] * 2
+        assert not closed
+        assert [name for name, _ in tier.calls] == ([] if own else ["order_taxi"])
+        slow.may_end.set()
+        told = await all_results(talk, server, 2)
+        assert [json.loads(one) for one in told if one != STILL_RUNNING] == [
+            {"taxi": "number 7"},
+            {"gate": "shut"},
+        ]
+        assert slow.runs == 1
+
+
+async def test_a_queued_call_that_needs_a_yes_is_refused_in_words_and_does_not_run() -> None:
+    slow = Slow()
+    tier = two_tools(slow, "destructive")
+    async with (
+        StandInModel([ORDER, CLOSE], *AFTERWARDS) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        assert await spoken_over(talk, slow, "what time is it?") == "It is noon."
+        slow.may_end.set()
+        told = await all_results(talk, server, 2)
+        assert "spoke before they could be asked" in told[-1]
+        assert [name for name, _ in tier.calls] == ["order_taxi"]
+        assert [one.outcome for one in talk.events_of(ToolCallEnded)] == ["ok", "refused"]

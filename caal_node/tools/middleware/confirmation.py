@@ -76,6 +76,13 @@ class Confirmation(CallMiddleware):
         if self._was_denied(named, context):
             call.note(self.name, "refused", line, began)
             raise NotConfirmed("The person has already said no to exactly this call.")
+        if context.speech_handle.interrupted:
+            # LiveKit lets nothing be asked on behalf of a reply that was spoken over.
+            call.note(self.name, "refused", f"{line}; spoken over", began)
+            raise NotConfirmed(
+                "The call was not made, as the person spoke before they could be asked for a yes. "
+                "Make it again if they still want it."
+            )
         request_id, _ = _last_said(context)
         reply = await _ask(call, context, question, named)
         # What runs is what was read out, even where somebody has changed the arguments meanwhile.
