@@ -14,6 +14,7 @@ from livekit.agents import RunContext, function_tool
 from caal_node.core.events import ToolCallEnded
 from caal_node.core.tool_spec import Effect, ToolSpec
 from caal_node.tools.spoken_over import STILL_RUNNING
+from mcp_bridge import Answer, Dismissed, Question
 from tests.conversation import Conversation, FakeTier, conversation, weather_spec
 from tests.stand_in_model import Call, Hang, StandInModel
 
@@ -202,3 +203,32 @@ async def test_a_queued_call_that_needs_a_yes_is_refused_in_words_and_does_not_r
         assert "spoke before they could be asked" in told[-1]
         assert [name for name, _ in tier.calls] == ["order_taxi"]
         assert [one.outcome for one in talk.events_of(ToolCallEnded)] == ["ok", "refused"]
+
+
+class AskingTaxi(FakeTier):
+    """It asks something in the middle of its call."""
+
+    def __init__(self, slow: Slow) -> None:
+        super().__init__(weather_spec(name="order_taxi"), answer=slow)
+        self.answers: list[Answer] = []
+
+    async def call(
+        self, spec: ToolSpec, arguments: Mapping[str, Any], conversation: Any = None
+    ) -> Any:
+        found = await super().call(spec, arguments, conversation)
+        self.answers.append(await conversation.ask(Question("taxis", "order_taxi", "Which one?")))
+        return found
+
+
+async def test_a_server_that_asks_behind_what_was_spoken_over_gets_no_answer_and_goes_on() -> None:
+    slow = Slow()
+    tier = AskingTaxi(slow)
+    async with (
+        StandInModel([ORDER], *AFTERWARDS) as server,
+        conversation(server, tier=tier) as talk,
+    ):
+        assert await spoken_over(talk, slow, "what time is it?") == "It is noon."
+        slow.may_end.set()
+        told = await all_results(talk, server, 1)
+        assert tier.answers == [Dismissed()]
+        assert json.loads(told[-1]) == {"taxi": "number 7"}
