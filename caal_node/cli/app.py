@@ -421,7 +421,10 @@ def try_policy(
             help="The tool, as `caal-node tools` lists it.", autocompletion=completion.tools
         ),
     ],
-    arguments: Annotated[str, typer.Argument(metavar="JSON", help="The call's arguments.")] = "{}",
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE...", help="The call's arguments; or one JSON object."),
+    ] = None,
     agent: AgentOption = None,
     room: Room = "",
     participant: Participant = "",
@@ -437,7 +440,7 @@ def try_policy(
 
     asked = AskedFor(room, participant, attribute or (), api)
     may_run = _run(
-        lambda: try_call(bounded_settings(), agent, name, arguments, asked, as_json=as_json)
+        lambda: try_call(bounded_settings(), agent, name, arguments or [], asked, as_json=as_json)
     )
     raise typer.Exit(0 if may_run else 1)
 
@@ -482,7 +485,8 @@ def try_(
         ),
     ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE...", help="The call's arguments.")
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE...", help="The call's arguments; or one JSON object."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -25,6 +25,7 @@ from caal_node.weights.gguf import ensure_gguf
 CHECK: Final = Check(SERVER, check_model, 15)
 """Seconds for a few small requests, as doctor allows them."""
 EMBED: Final = "Without a server: set CAAL_API=embedded, and a small model runs in this node."
+INSTALL: Final = "First install it: pip install 'caal-node[embedded]'."
 
 
 def ready_settings(settings: Settings, agent: str | None = None) -> Settings:
@@ -49,6 +50,10 @@ def ready_settings(settings: Settings, agent: str | None = None) -> Settings:
             return settings
         if problem.name != SERVER:
             raise ConfigError(sentence(problem))
+        try:
+            require_engine()
+        except ConfigError:  # what is not there is not offered
+            raise ConfigError(f"{sentence(problem)} {EMBED} {INSTALL}") from None
         if not _accepts_engine(problem):
             raise ConfigError(f"{sentence(problem)} {EMBED}")
         chosen = {"api": "embedded", "model": EMBEDDED_MODEL, "base_url": None, "fallbacks": ()}

@@ -9,15 +9,15 @@ import dataclasses
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 
 import n8n
-from caal_node.cli.tools import resolve_tool
+from caal_node.cli.tools import resolve_tool, typed_arguments
 from caal_node.config.settings import Settings
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolFailure
@@ -177,7 +177,7 @@ async def try_workflow(
         if listing.failed:
             raise ConfigError(next(iter(listing.failed.values())))
         entry = resolve_tool(ToolTable(listing.specs), name)
-        arguments = _arguments(pairs, entry)
+        arguments = typed_arguments(pairs, entry)
         for fact in entry.spec.facts:
             console.print(fact, style="dim", markup=False)
         as_text = json.dumps(arguments, ensure_ascii=False)
@@ -222,15 +222,3 @@ async def try_workflow(
         console.print(f"mend     {mend}", markup=False)
     console.print(f"{'done' if worked else 'failed'} in {took_ms} ms", markup=False)
     return worked
-
-
-def _arguments(pairs: Sequence[str], entry: ToolEntry) -> dict[str, Any]:
-    """Turn `city=Paris days=3` into values of the types that the tool's schema says."""
-    properties: Mapping[str, Any] = entry.spec.parameters.get("properties", {})
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (key and equals):
-            raise ConfigError(f"{pair!r}: write an argument as key=value.")
-        found[key] = n8n.typed(value, properties.get(key, {}))
-    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from rich.markup import escape
 from rich.table import Table
@@ -13,7 +13,7 @@ from rich.table import Table
 from caal_node.agent import CaalAgent
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.cli.output import console, print_table
-from caal_node.cli.tools import all_entries, find_entry, head_names
+from caal_node.cli.tools import all_entries, find_entry, head_names, typed_arguments
 from caal_node.config.settings import Settings
 from caal_node.core.caller import Caller, CallOrigin
 from caal_node.core.errors import ConfigError, InvalidArguments
@@ -137,7 +137,7 @@ async def try_call(
     settings: Settings,
     agent_name: str | None,
     name: str,
-    arguments: str,
+    arguments: Sequence[str],
     asked: AskedFor,
     *,
     as_json: bool,
@@ -148,11 +148,11 @@ async def try_call(
         ConfigError: there is no such tool, or an option cannot be read.
     """
     caller = asked.caller()
-    given = _arguments(arguments)
     agent = chosen_agent(settings, agent_name)
     try:
         await agent.reload_tools()
         entry = find_entry(agent, name)
+        given = typed_arguments(arguments, entry)
     finally:
         await agent.close_tools()
     misfit = ""
@@ -197,13 +197,3 @@ def _told(shown: Preview | None) -> dict[str, str]:
     if shown is None:
         return {"verdict": "cannot be told", "line": "", "says": ""}
     return {"verdict": shown.verdict, "line": shown.line, "says": shown.says}
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"the arguments are no JSON ({error}); write '{{\"key\": 1}}'") from None
-    if not isinstance(given, dict):
-        raise ConfigError("the arguments are no JSON object; write '{\"key\": 1}'")
-    return cast("dict[str, Any]", given)

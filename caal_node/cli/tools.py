@@ -12,7 +12,7 @@ import difflib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from rich.console import Console
 from rich.markup import escape
@@ -20,6 +20,7 @@ from rich.progress import track
 from rich.table import Table
 
 import mcp_bridge
+import n8n
 from caal_node.agent import CaalAgent
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.cli.completion import keep_tools
@@ -212,6 +213,31 @@ def resolve_tool(table: ToolTable, name: str) -> ToolEntry:
         alike = difflib.get_close_matches(name, error.valid, 3, _ALIKE)
         near = f" Did you mean {' or '.join(alike)}?" if alike else ""
         raise ConfigError(f"{error}{near} `caal-node tools` lists all.") from None
+
+
+def typed_arguments(given: Sequence[str], entry: ToolEntry) -> dict[str, Any]:
+    """Read `city=Paris days=3`, or one JSON object, as the arguments of a call of the tool.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if len(given) == 1 and given[0].lstrip()[:1] in ("{", "["):
+        try:
+            arguments = json.loads(given[0])
+        except (ValueError, RecursionError) as error:
+            hint = "write '{\"key\": 1}' or key=1"
+            raise ConfigError(f"the arguments are not JSON ({error}); {hint}") from None
+        if not isinstance(arguments, dict):
+            raise ConfigError("the arguments are not a JSON object; write '{\"key\": 1}' or key=1")
+        return cast("dict[str, Any]", arguments)
+    properties: Mapping[str, Any] = entry.spec.parameters.get("properties", {})
+    found: dict[str, Any] = {}
+    for pair in given:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise ConfigError(f"{pair!r}: write an argument as key=value, or all as JSON.")
+        found[key] = n8n.typed(value, properties.get(key, {}))
+    return found
 
 
 def explanation(entry: ToolEntry) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast, get_args, get_origin
 
@@ -21,8 +21,10 @@ _YES: Final = frozenset({"true", "yes", "on"})
 _NO: Final = frozenset({"false", "no", "off"})
 
 
-def asked_options(kind: type[ConfiguredToolset], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Ask for every option that has a question, and is one that a line can answer.
+def asked_options(
+    kind: type[ConfiguredToolset], known: Mapping[str, Any], given: Collection[str] = ()
+) -> dict[str, Any]:
+    """Ask for every option that has a question, a line can answer, and is not `given` already.
 
     An answer that does not fit is asked for again, so that the others need not be typed anew.
 
@@ -34,7 +36,7 @@ def asked_options(kind: type[ConfiguredToolset], known: Mapping[str, Any]) -> di
     """
     answers: dict[str, Any] = {}
     for option, field in kind.Options.model_fields.items():
-        if not field.description or _is_table(field):
+        if option in given or not field.description or _is_table(field):
             continue
         if is_secret(field):
             must = field.is_required() and option not in known

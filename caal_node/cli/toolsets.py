@@ -99,11 +99,12 @@ def add_toolset(
     refuse_unwritable(FILE)
     before = settings.toolsets.get(name)
     options = dict(before.options) if before else {}
-    options |= _parsed(kind, given)
+    parsed = _parsed(kind, given)
+    options |= parsed
     try:
         if ask:
             console().print(f"{name}: {kind.SUMMARY}", markup=False)
-            options |= asked_options(kind, options)
+            options |= asked_options(kind, options, parsed)
         toolset = _made(settings, name, kind, options, before)
         if check:
             _try(toolset, name)

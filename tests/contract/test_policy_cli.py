@@ -147,8 +147,9 @@ def test_a_call_is_tried_and_not_run(house: Path) -> None:
     ("arguments", "told"),
     [
         (["unlock_dor"], "Did you mean unlock_door"),
-        (["unlock_door", "{"], "the arguments are no JSON"),
-        (["unlock_door", "[]"], "the arguments are no JSON object"),
+        (["unlock_door", "{"], "the arguments are not JSON"),
+        (["unlock_door", "[]"], "the arguments are not a JSON object"),
+        (["unlock_door", "front"], "write an argument as key=value, or all as JSON"),
         (["unlock_door", "{}"], "the arguments do not fit: unlock_door was not called: 'door' is"),
         (["unlock_door", '{"door": "a"}', "--attribute", "guest"], "write name=value"),
     ],
@@ -159,6 +160,15 @@ def test_what_cannot_be_tried_is_told_in_a_line(
     code, output = ran_here("policy", "try", *arguments)
     assert code == 1
     assert told in output
+
+
+def test_a_call_is_typed_as_json_or_as_pairs(house: Path) -> None:
+    said = [
+        json.loads(ran_here("policy", "try", "set_timer", given, "--json")[1])
+        for given in ('{"minutes": 5}', "minutes=5")
+    ]
+    assert said[0] == said[1]
+    assert said[0]["may_run"]
 
 
 def test_a_policy_with_a_fault_is_told_and_refuses_what_writes(house: Path) -> None:

@@ -103,6 +103,13 @@ def test_an_answered_question_turns_the_tools_on_and_comments_stay(
     assert '"on": true' in caal_node("tools", "add", "--json", cwd=home, site=site).stdout
 
 
+def test_what_was_set_in_advance_is_not_asked_for(author: Path, home: Path) -> None:
+    given = ("--set", "file=things.txt", "--set", "token=hush")
+    told = caal_node("tools", "add", "book_shelf", *given, cwd=home, site=author / "site", typed="")
+    assert "book_shelf is on" in told.stdout
+    assert 'file = "things.txt"' in (home / "caal.toml").read_text()
+
+
 def test_what_does_not_work_is_not_written(author: Path, home: Path) -> None:
     (home / "things.txt").unlink()
     before = (home / "caal.toml").read_text()

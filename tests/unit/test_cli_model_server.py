@@ -74,6 +74,20 @@ def test_at_a_terminal_the_embedded_engine_is_asked_for_once_and_taken(
     assert screen.getvalue().count("[y/N]") == 1
 
 
+def test_an_engine_that_is_not_installed_is_not_offered(
+    fetched: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> None:
+        raise ConfigError("not installed")
+
+    screen = typed(monkeypatch, "y\n")
+    monkeypatch.setattr(model_server, "require_engine", missing)
+    with pytest.raises(ConfigError, match=r"pip install 'caal-node\[embedded\]'"):
+        ready_settings(Settings(ollama_host=NOBODY))
+    assert "[y/N]" not in screen.getvalue()
+    assert not fetched
+
+
 def test_whoever_declines_reads_the_mend(
     fetched: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
