@@ -27,7 +27,10 @@ from caal_node.models.backends.dialect import Dialect, SchemaForm
 logger = logging.getLogger("caal_node.evaluation")
 
 KEPT_DAYS: Final = 30
-"""Days after which a profile is found out anew: what failed may have been the server's bad day."""
+"""Days for which a profile holds."""
+TEXT_KEPT_DAYS: Final = 1
+"""Days for which a finding that its own tool calls fail holds: it may have been one request's bad
+day, and the text protocol loses more calls."""
 WHY_CHARS: Final = 500
 THRESHOLDS_MAX: Final = 20
 """Call thresholds that are kept of one model: its agents' tables of tools, as they change."""
@@ -65,7 +68,10 @@ class ModelProfiles:
     async def recall(self) -> ModelProfile | None:
         """Return the profile, if it is known how the model is asked and that still holds."""
         found = await self._read()
-        return found if found and found.asking else None
+        if not (found and found.asking):
+            return None
+        kept = TEXT_KEPT_DAYS if found.asking == "text" else KEPT_DAYS
+        return found if _now() - found.at <= timedelta(days=kept) else None
 
     async def keep_strategy(self, strategy: Asking, why: str) -> None:
         """Keep how the model is asked."""

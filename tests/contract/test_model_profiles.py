@@ -15,7 +15,7 @@ from livekit.agents.llm import ChatContext, function_tool
 from caal_node.cli.checks.model import check_call_strategy
 from caal_node.config.settings import Settings
 from caal_node.core import paths
-from caal_node.evaluation.model_profiles import KEPT_DAYS, ModelProfiles
+from caal_node.evaluation.model_profiles import KEPT_DAYS, TEXT_KEPT_DAYS, ModelProfiles
 from caal_node.evaluation.store import PROFILES_KEPT, EvaluationStore
 from caal_node.evaluation.strategy_choice import choose
 from caal_node.factories import make_llm, session_llm
@@ -120,9 +120,14 @@ async def test_the_same_model_elsewhere_and_another_way_of_thinking_are_found_ou
         assert (await choose(of(server, think=True))).asking is None
 
 
-async def test_an_old_profile_no_longer_holds() -> None:
-    long_ago = (datetime.now(UTC) - timedelta(days=KEPT_DAYS + 1)).isoformat()
-    async with StandInModel(CALLS) as server:
+@pytest.mark.parametrize(
+    ("reply", "days"),
+    [(CALLS, KEPT_DAYS), (["It is cold."], TEXT_KEPT_DAYS)],
+    ids=["calls", "text"],
+)
+async def test_an_old_profile_no_longer_holds(reply: list[Call | str], days: int) -> None:
+    long_ago = (datetime.now(UTC) - timedelta(days=days, hours=1)).isoformat()
+    async with StandInModel(reply) as server:
         await begun(of(server))
         await rewrite(lambda written: json.dumps({**json.loads(written), "at": long_ago}))
         assert (await choose(of(server))).asking is None
