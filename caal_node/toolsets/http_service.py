@@ -101,7 +101,9 @@ class HttpService:
             failure = ToolTimeout(f"{self.place} gave no answer in {self._timeout_s:g} seconds.")
             raise spoken(failure, self.words.unreachable) from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            failure = ToolUnavailable(f"{self.place} cannot be reached.")
+            host = "" if isinstance(error, httpx2.InvalidURL) else httpx2.URL(url).host
+            at = "" if host in self.place else f" at {host}"
+            failure = ToolUnavailable(f"{self.place} cannot be reached{at}.")
             raise spoken(failure, self.words.unreachable) from error
         return await self._body(answer)
 

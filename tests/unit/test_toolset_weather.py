@@ -193,6 +193,7 @@ async def test_a_service_that_is_away_is_a_sentence() -> None:
 
     with pytest.raises(ToolUnavailable) as caught:
         await weather(away).tell()
+    assert "cannot be reached at geocoding-api.open-meteo.com." in str(caught.value)
     assert caught.value.words == "I can't reach the weather service right now."
 
 

@@ -166,7 +166,7 @@ async def test_a_service_that_is_away_or_slow_is_a_sentence() -> None:
     def slow(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ReadTimeout("no", request=request)
 
-    with pytest.raises(ToolUnavailable, match="cannot be reached"):
+    with pytest.raises(ToolUnavailable, match=r"at http://searx\.lan cannot be reached\.$"):
         await searching(away).search("q")
     with pytest.raises(ToolTimeout, match="8 seconds"):
         await searching(slow).search("q")
