@@ -236,8 +236,21 @@ def typed_arguments(given: Sequence[str], entry: ToolEntry) -> dict[str, Any]:
         key, equals, value = pair.partition("=")
         if not (key and equals):
             raise ConfigError(f"{pair!r}: write an argument as key=value, or all as JSON.")
-        found[key] = n8n.typed(value, properties.get(key, {}))
+        found[key] = n8n.typed(value, _typed_schema(properties.get(key)))
     return found
+
+
+def _typed_schema(schema: Any) -> Mapping[str, Any]:
+    """Return the schema, or that of its alternatives, that names a type; {} where none does."""
+    if not isinstance(schema, Mapping):
+        return {}  # `true` takes anything
+    found = cast("Mapping[str, Any]", schema)
+    if found.get("type") not in (None, "null"):
+        return found
+    for alternative in found.get("anyOf", ()):
+        if named := _typed_schema(alternative):
+            return named
+    return {}
 
 
 def explanation(entry: ToolEntry) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """What sessions found out about a model, kept for the next one, which need not find it out again.
 
 A profile holds for the weights, the server with its address and version, the chat template and the
-way of thinking that it was found with, and for `KEPT_DAYS`; a finding of `caal-node validate` goes
-before it. What cannot be read or written is logged, and found out anew: a session must begin
-without it.
+way of thinking that it was found with, and for `KEPT_DAYS`; where it says that the text protocol is
+needed, for `TEXT_KEPT_DAYS`. A finding of `caal-node validate` goes before it. What cannot be read
+or written is logged, and found out anew: a session must begin without it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ logger = logging.getLogger("caal_node.evaluation")
 KEPT_DAYS: Final = 30
 """Days for which a profile holds."""
 TEXT_KEPT_DAYS: Final = 1
-"""Days for which a finding that its own tool calls fail holds: it may have been one request's bad
-day, and the text protocol loses more calls."""
+"""Days for which a model is asked by text because its own tool calls failed: one request may have
+failed by chance, and the text protocol loses more calls."""
 WHY_CHARS: Final = 500
 THRESHOLDS_MAX: Final = 20
 """Call thresholds that are kept of one model: its agents' tables of tools, as they change."""
@@ -68,10 +68,9 @@ class ModelProfiles:
     async def recall(self) -> ModelProfile | None:
         """Return the profile, if it is known how the model is asked and that still holds."""
         found = await self._read()
-        if not (found and found.asking):
+        if found and found.asking == "text" and _now() - found.at > timedelta(days=TEXT_KEPT_DAYS):
             return None
-        kept = TEXT_KEPT_DAYS if found.asking == "text" else KEPT_DAYS
-        return found if _now() - found.at <= timedelta(days=kept) else None
+        return found if found and found.asking else None
 
     async def keep_strategy(self, strategy: Asking, why: str) -> None:
         """Keep how the model is asked."""

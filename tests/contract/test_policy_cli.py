@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from typer.testing import CliRunner
 
 from caal_node.cli.app import app
 from caal_node.cli.checks.policy import policy_findings
+from caal_node.cli.tools import typed_arguments
 from caal_node.config.file import policy_in
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.tools.table import ToolTable
+from tests.conversation import weather_spec
 from tests.e2e.test_command_line import run
 
 AGENT = """\
@@ -169,6 +173,22 @@ def test_a_call_is_typed_as_json_or_as_pairs(house: Path) -> None:
     ]
     assert said[0] == said[1]
     assert said[0]["may_run"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "typed"),
+    [
+        ({"type": "integer"}, 5),
+        ({"anyOf": [{"type": "null"}, {"type": "integer"}]}, 5),
+        ({"type": "string"}, "5"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "5"),
+        (True, "5"),
+    ],
+)
+def test_a_typed_value_has_the_type_of_its_schema(schema: object, typed: object) -> None:
+    parameters = {"type": "object", "properties": {"x": schema}}
+    spec = replace(weather_spec(name="tool"), parameters=parameters)
+    assert typed_arguments(["x=5"], ToolTable([spec]).resolve("tool")) == {"x": typed}
 
 
 def test_a_policy_with_a_fault_is_told_and_refuses_what_writes(house: Path) -> None:
