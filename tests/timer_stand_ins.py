@@ -29,6 +29,8 @@ class HeardAnnouncer:
         self.somebody_is_there = True
         self.said: asyncio.Queue[str] = asyncio.Queue()
         self.cues: list[CueKind | None] = []
+        self.is_in_session = True
+        self.asked: list[str] = []
         self._tells: list[Callable[[], None]] = []
 
     async def announce(self, words: str, *, cue: CueKind | None = None) -> bool:
@@ -36,6 +38,11 @@ class HeardAnnouncer:
             self.cues.append(cue)
             self.said.put_nowait(words)
         return self.somebody_is_there
+
+    async def ask(self, request: str) -> bool:
+        if self.is_in_session:
+            self.asked.append(request)
+        return self.is_in_session
 
     def on_arrival(self, tell: Callable[[], None]) -> Callable[[], None]:
         self._tells.append(tell)

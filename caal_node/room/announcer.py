@@ -1,4 +1,4 @@
-"""Speaks to the people of a session by itself: a timer that rings, an alarm, a reminder.
+"""Speaks in a session by itself: a timer that rings, an alarm, a reminder, a request kept for now.
 
 Nobody is talked over: it waits until neither the person nor the agent speaks, and until an answer
 that is on its way has been given. Then come the cue and the words. Where people talk on and on, or
@@ -151,6 +151,28 @@ class SessionAnnouncer:
             if self._bound is not bound:
                 return False
             return await _said(bound.session, words) if words else True
+
+    async def ask(self, request: str) -> bool:
+        """Wait until nobody speaks, and begin a turn with a request as the person's words.
+
+        It is the session's turn then: nobody needs to be there to hear its answer.
+
+        Returns:
+            Whether there was a session to begin it in.
+        """
+        async with self._lock:
+            bound = self._bound
+            if bound is None:
+                return False
+            await self._quiet(bound, asyncio.get_running_loop().time() + PATIENCE_S)
+            if self._bound is not bound:
+                return False
+            try:
+                bound.session.generate_reply(user_input=request)
+            except RuntimeError as error:  # the session closes
+                _log.warning("a request that was kept for now was not made: %s", error)
+                return False
+            return True
 
     async def _quiet(self, bound: _Bound, deadline: float) -> None:
         """Wait until nobody has spoken for QUIET_S, up to the deadline in loop time."""

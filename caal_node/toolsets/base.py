@@ -83,6 +83,16 @@ class Announcer(Protocol):
         """
         ...
 
+    async def ask(self, request: str) -> bool:
+        """Wait until nobody speaks, and begin a turn with a request as the person's words.
+
+        The owner's policy holds in it as in every turn.
+
+        Returns:
+            Whether there was a conversation to begin it in.
+        """
+        ...
+
     def on_arrival(self, tell: Callable[[], None]) -> Callable[[], None]:
         """Call `tell`, on the event loop, when somebody comes into the room.
 
@@ -98,6 +108,9 @@ class NoAnnouncer:
     place = ""
 
     async def announce(self, words: str, *, cue: CueKind | None = None) -> bool:
+        return False
+
+    async def ask(self, request: str) -> bool:
         return False
 
     def on_arrival(self, tell: Callable[[], None]) -> Callable[[], None]:

@@ -55,6 +55,11 @@ class Session:
         self.speeches.append(Speech(self.playout_s))
         return self.speeches[-1]
 
+    def generate_reply(self, *, user_input: str) -> None:
+        if self.closing:
+            raise RuntimeError("AgentSession is closing, cannot use generate_reply()")
+        self._note(f"asked: {user_input}")
+
     def play(self, kind: CueKind) -> float:
         self._note(kind)
         return CUE_S
@@ -216,6 +221,38 @@ def test_one_announcement_follows_the_other() -> None:
     run(scene())
     assert [what for _, what in session.did] == ["ring", "One.", "ring", "Two."]
     assert session.did[2][0] >= session.did[1][0] + session.playout_s
+
+
+@pytest.mark.parametrize("room", [None, Room(), Room(STANDARD)])
+def test_a_request_begins_a_turn_once_nobody_speaks(room: Room | None) -> None:
+    session = Session()
+    session.user_state = "speaking"
+
+    async def scene() -> None:
+        asyncio.get_running_loop().call_later(5, setattr, session, "user_state", "listening")
+        assert await begun(session, room).ask("Lights off.")
+
+    run(scene())
+    ((at, what),) = session.did
+    assert what == "asked: Lights off."
+    assert at >= 5 + QUIET_S
+
+
+@pytest.mark.parametrize("closing", [True, False])
+def test_a_request_is_not_made_where_no_session_runs(closing: bool) -> None:
+    session = Session()
+    session.closing = closing
+
+    async def scene() -> None:
+        announcer = begun(session, None)
+        if not closing:
+            asyncio.get_running_loop().call_later(QUIET_S / 2, announcer.end)
+        assert not await announcer.ask("Lights off.")
+        announcer.end()
+        assert not await announcer.ask("Lights off.")
+
+    run(scene())
+    assert session.did == []
 
 
 def test_without_words_only_the_cue_is_heard() -> None:

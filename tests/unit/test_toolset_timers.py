@@ -80,7 +80,7 @@ async def refused(timers: Timers, tool: str, **arguments: Any) -> str | None:
         (
             "set_reminder",
             {"text": "the bins", "when": "every thursday evening at 8"},
-            "I'll remind you 8 PM every Thursday: the bins.",
+            "I'll remind you at 8 PM every Thursday: the bins.",
         ),
         (
             "set_reminder",

@@ -38,3 +38,33 @@ async def test_a_timer_rings_where_there_is_no_room(tmp_path: Path) -> None:
             await rang.wait()
         assert CuePlayed("ring") in talk.events
     await model.aclose()
+
+
+async def test_a_request_for_later_needs_a_yes_and_is_answered_at_its_time(tmp_path: Path) -> None:
+    text = "[toolsets.timers]\nrequests = true\n"
+    (tmp_path / "caal.toml").write_text(text, encoding="utf-8")
+    answered = asyncio.Event()
+
+    def note(event: Event) -> None:
+        if isinstance(event, Spoken) and event.text == "Nothing is set.":
+            answered.set()
+
+    agent = CaalAgent(
+        settings=load_settings({}, tmp_path / "caal.toml"),
+        tiers={},
+        warm=False,
+        on_event=note,
+        cue_sink=SilentCueSink(),
+    )
+    kept = {"request": "tell me which timers are set", "when": "in 3 seconds"}
+    model = ScriptedModel([ScriptedCall("schedule", kept)], [ScriptedCall("list_timers", {})])
+    async with AgentConversation(agent, model) as talk:
+        question = await talk.say("tell me in 3 seconds which timers are set")
+        assert "tell me which timers are set" in question.text
+        assert question.text.endswith("?")
+        assert "I'll do this at" in (await talk.say("yes")).text
+        async with asyncio.timeout(RINGS_S):
+            await answered.wait()
+        said = [event.text for event in talk.events if isinstance(event, Spoken)]
+        assert "As you asked earlier: tell me which timers are set." in said
+    await model.aclose()

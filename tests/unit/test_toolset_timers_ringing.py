@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from caal_node.toolsets.timers import Timers, ringer
+from caal_node.core.errors import InvalidArguments
+from caal_node.toolsets.timers import Timers, TimersOptions, ringer
 from caal_node.toolsets.timers.entry import Entry
 from caal_node.toolsets.timers.ringer import GRACE_S, LEASE_S, RING_EVERY_S, TIMER_RINGS_S
 from caal_node.toolsets.timers.store import TimerStore
@@ -40,11 +41,12 @@ async def start(tmp_path: Path, time: MovedTime) -> AsyncIterator[Start]:
     async with AsyncExitStack() as stack:
 
         async def started(
-            place: str = "kitchen", *, empty: bool = False
+            place: str = "kitchen", *, empty: bool = False, requests: bool = True
         ) -> tuple[Timers, HeardAnnouncer]:
             announcer = HeardAnnouncer(place)
             announcer.somebody_is_there = not empty
-            timers = Timers(None, services_of(tmp_path, announcer, time), pause=time.pause)
+            options = TimersOptions(requests=requests)
+            timers = Timers(options, services_of(tmp_path, announcer, time), pause=time.pause)
             await timers.setup()
             stack.push_async_callback(timers.aclose)
             await time.settled()
@@ -250,3 +252,105 @@ async def test_two_processes_never_ring_the_same(tmp_path: Path) -> None:
     assert [entry.name for entry in later] == ["pasta"]  # the first process must have died
     await one.aclose()
     await other.aclose()
+
+
+async def test_a_request_is_made_once_at_its_time_in_the_persons_words(
+    start: Start, time: MovedTime
+) -> None:
+    timers, announcer = await start()
+    kept = await timers.schedule(request="turn off the lamp.", when="in ten minutes")
+    assert kept.words == "I'll do this at 7 PM today: turn off the lamp."
+    await time.pass_by(599)
+    assert announcer.asked == []
+    await time.pass_by(LEASE_S * 3)
+    assert announcer.asked == ["turn off the lamp"]
+    assert await announcer.next_words() == "As you asked earlier: turn off the lamp."
+    assert (await timers.list_timers()).words == "Nothing is set."
+
+
+async def test_a_request_for_every_day_is_made_every_day(
+    start: Start, time: MovedTime, rare_looks: None
+) -> None:
+    timers, announcer = await start()
+    await timers.schedule(request="lock the front door", when="every day at 10 pm")
+    await time.pass_by(timedelta(days=2).total_seconds())
+    assert announcer.asked == ["lock the front door"] * 2
+
+
+async def test_a_request_is_made_where_nobody_is_in_the_room(start: Start, time: MovedTime) -> None:
+    timers, announcer = await start(empty=True)
+    await timers.schedule(request="turn off the lamp", when="in ten minutes")
+    await time.pass_by(601)
+    assert announcer.asked == ["turn off the lamp"]
+    announcer.arrive()
+    await time.pass_by(60)
+    assert announcer.said.empty()
+
+
+async def test_a_request_that_could_not_be_made_is_told_of_and_not_made_late(
+    start: Start, time: MovedTime
+) -> None:
+    timers, announcer = await start(empty=True)
+    announcer.is_in_session = False
+    await timers.schedule(request="turn off the lamp", when="in ten minutes")
+    await time.pass_by(700)
+    announcer.is_in_session = True
+    announcer.arrive()
+    words = await announcer.next_words()
+    assert words.endswith("I did not do this at 7 PM: turn off the lamp.")
+    await time.pass_by(LEASE_S * 3)
+    assert announcer.asked == []
+
+
+async def test_a_request_of_an_agent_that_was_killed_is_told_of_and_not_made_twice(
+    start: Start, time: MovedTime, tmp_path: Path
+) -> None:
+    store = TimerStore(tmp_path)
+    entry = Entry("request", "turn off the lamp", START.timestamp() - 1, place="kitchen")
+    await store.add(entry)
+    assert await store.claim_due(START.timestamp(), "kitchen", GRACE_S, LEASE_S)
+    await store.aclose()
+    _, announcer = await start()
+    await time.pass_by(LEASE_S * 2)
+    assert "I did not do this" in await announcer.next_words()
+    assert announcer.asked == []
+
+
+async def test_requests_that_were_kept_are_not_made_once_the_owner_wants_none(
+    start: Start, time: MovedTime
+) -> None:
+    first, _ = await start()
+    await first.schedule(request="turn off the lamp", when="in ten minutes")
+    await first.aclose()
+    _, announcer = await start(requests=False)
+    await time.pass_by(620)
+    assert announcer.asked == []
+    assert "I did not do this" in await announcer.next_words()
+
+
+async def test_a_request_is_found_changed_and_cancelled_like_the_others(
+    start: Start, time: MovedTime
+) -> None:
+    timers, announcer = await start()
+    await timers.schedule(request="turn off the lamp", when="in ten minutes")
+    await timers.set_timer(length="5 minutes", name="pasta")
+    changed = await timers.change_timer(which="the lamp", time="8 pm")
+    assert changed.words == "For 8 PM today you asked this: turn off the lamp."
+    cancelled = await timers.cancel_timer(which="the request")
+    assert cancelled.words == "The request to turn off the lamp is cancelled."
+    await time.pass_by(7200)
+    assert announcer.asked == []
+
+
+async def test_a_request_needs_words_and_a_time_of_day(start: Start) -> None:
+    timers, _ = await start()
+    with pytest.raises(InvalidArguments, match="request"):
+        await timers.schedule(request=" . ", when="at ten")
+    with pytest.raises(InvalidArguments, match="time of day"):
+        await timers.schedule(request="turn off the lamp", when="tomorrow")
+
+
+def test_requests_are_kept_only_where_the_owner_has_said_so() -> None:
+    names = {tool.id for tool in Timers().tools}
+    assert "schedule" not in names
+    assert {tool.id for tool in Timers(TimersOptions(requests=True)).tools} == names | {"schedule"}

@@ -11,7 +11,7 @@ from caal_node.toolsets.timers.entry import Kind, next_due
 from caal_node.toolsets.timers.repeats import split_repeat
 from caal_node.toolsets.when import asked_when, at_wall_clock
 
-_FIRST_HOURS: Final[dict[Kind, int]] = {"timer": 7, "alarm": 4, "reminder": 7}
+_FIRST_HOURS: Final[dict[Kind, int]] = {"timer": 7, "alarm": 4, "reminder": 7, "request": 7}
 """The first hour that is taken for the morning's: people are woken earlier than they meet."""
 _REMIND_AT: Final = 9 * 60
 """Minutes from midnight at which a reminder for a day or its morning comes."""

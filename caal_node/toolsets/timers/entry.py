@@ -1,4 +1,4 @@
-"""What is set: one timer, alarm or reminder."""
+"""What is set: one timer, alarm or reminder, or a request that is kept for later."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final, Literal, TypeAlias
 from caal_node.core.errors import InvalidArguments
 from caal_node.toolsets.when import at_wall_clock
 
-Kind: TypeAlias = Literal["timer", "alarm", "reminder"]
+Kind: TypeAlias = Literal["timer", "alarm", "reminder", "request"]
 State: TypeAlias = Literal["waiting", "ringing", "missed"]
 
 NAME_CHARS: Final = 200
-"""Characters of a name or a reminder's words: some 15 seconds of speech."""
+"""Characters of a name or of the words of a reminder or request: some 15 seconds of speech."""
 _AROUND_NAME: Final = re.compile(
     r"^(?:(?:the|my|a|an|to|that|about|for)\s+)+|(?<!\s)\s++(?:timer|alarm|reminder)s?$",
     re.IGNORECASE,
@@ -25,11 +25,11 @@ _WEEK: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One timer, alarm or reminder."""
+    """One timer, alarm, reminder or request."""
 
     kind: Kind
     name: str
-    """What it is for, such as "pasta", or the words of a reminder; "" where nobody said it."""
+    """What it is for, such as "pasta", or the words of a reminder or request; "" if unsaid."""
     due: float
     """When it rings, in seconds of Unix time."""
     length_s: float = 0.0
@@ -54,7 +54,7 @@ class Entry:
 
 
 def plain_text(said: str) -> str:
-    """Return what is kept of a name or of a reminder's words, on one line.
+    """Return what is kept of a name, or of a reminder's or request's words, on one line.
 
     Raises:
         InvalidArguments: it is too long to be said.
@@ -62,7 +62,7 @@ def plain_text(said: str) -> str:
     text = " ".join(said.split())
     if len(text) > NAME_CHARS:
         error = InvalidArguments(
-            f"A name or a reminder has at most {NAME_CHARS} characters; say it shorter."
+            f"A name, reminder or request has at most {NAME_CHARS} characters; say it shorter."
         )
         error.words = "That's too long for me to read out. Can you say it in a few words?"
         raise error

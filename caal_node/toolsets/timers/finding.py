@@ -13,13 +13,15 @@ from caal_node.toolsets.when import read_length, read_when
 _WORD: Final = re.compile(r"[^\W_]+")
 _SAYS_NOTHING: Final = frozenset(
     """a an and at for in is it it's its me mine my of on one ones please set that the them this
-    to timer timers alarm alarms reminder reminders all every both current running ringing i s
-    everything""".split()  # noqa: SIM905 - a list of words reads better as words
+    to timer timers alarm alarms reminder reminders request requests all every both
+    current running ringing i s everything""".split()  # noqa: SIM905 - a list of words reads better as words
 )
-_ALL: Final = frozenset({"all", "every", "everything", "both", "timers", "alarms", "reminders"})
+_ALL: Final = frozenset(
+    {"all", "every", "everything", "both", "timers", "alarms", "reminders", "requests"}
+)
 _NEAR_S: Final = 30.0
 """Seconds by which "with ten minutes left" may be off, as time passes while people speak."""
-_KINDS: Final = ("timer", "alarm", "reminder")
+_KINDS: Final = ("timer", "alarm", "reminder", "request")
 
 
 def entries_meant(which: str, entries: Sequence[Entry], now: datetime) -> list[Entry]:

@@ -1,4 +1,8 @@
-"""Rings what is due, again and again until it is stopped, and tells what nobody has heard."""
+"""Rings what is due, again and again until it is stopped, and tells what nobody has heard.
+
+A request that is due is asked in the room once, as if the person made it then. It is late before
+its lease ends, so no other process asks it a second time.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +57,17 @@ class Ringer:
 
     Args:
         alarm_s: Seconds that an alarm rings before it is given up.
+        asks: Whether requests that were kept are made; they are told as missed where not.
     """
 
     def __init__(
-        self, store: TimerStore, services: ToolsetServices, *, alarm_s: float, pause: Pause = pause
+        self,
+        store: TimerStore,
+        services: ToolsetServices,
+        *,
+        alarm_s: float,
+        asks: bool,
+        pause: Pause = pause,
     ) -> None:
         self._store: Final = store
         self._services: Final = services
@@ -64,7 +75,9 @@ class Ringer:
             "timer": TIMER_RINGS_S,
             "alarm": alarm_s,
             "reminder": 0.0,  # once, as its words say all
+            "request": 0.0,
         }
+        self._asks: Final = asks
         self._pause: Final = pause
         self._look = asyncio.Event()
         self._tells = True
@@ -113,7 +126,6 @@ class Ringer:
                 continue  # one that waits for another's words has outlived its lease
             if now - entry.due > LATE_S:
                 await self._end(entry, heard=False)
-                self._tells = True
             else:
                 task = asyncio.create_task(self._ring(entry), name="caal-timer-rings")
                 self._ringing[entry.number] = task
@@ -131,7 +143,13 @@ class Ringer:
         try:
             while await self._store.renew(entry, self._now.timestamp() + LEASE_S):
                 words = "" if rounds % WORDS_EVERY else ring_words(entry, self._now)
-                if not await self._services.announcer.announce(words, cue="ring"):
+                if entry.kind == "request" and not self._asks:
+                    break
+                somebody_hears = await self._services.announcer.announce(words, cue="ring")
+                if entry.kind == "request":  # a lamp goes off although nobody hears of it
+                    heard = await self._services.announcer.ask(entry.name)
+                    break
+                if not somebody_hears:
                     break
                 heard, rounds = True, rounds + 1
                 if self._now.timestamp() - began >= self._rings_s[entry.kind]:
@@ -146,6 +164,7 @@ class Ringer:
 
     async def _end(self, entry: Entry, *, heard: bool) -> None:
         """Forget an entry that has rung, or keep it to be told, or to come again."""
+        self._tells |= not heard
         if (again := next_time(entry, self._now)) is not None:
             # First what was missed: between the two it is told twice rather than never.
             if not heard:

@@ -52,8 +52,9 @@ def moment_words(moment: datetime, now: datetime) -> str:
 
 def called(entry: Entry) -> str:
     """Return what an entry is called behind "the": "pasta timer", "10 minute timer", "alarm"."""
-    if entry.kind == "reminder":
-        return f"reminder to {entry.name}" if _is_deed(entry.name) else f"reminder: {entry.name}"
+    if entry.kind in ("reminder", "request"):
+        between = " to" if _is_deed(entry.name) else ":"
+        return f"{entry.kind}{between} {entry.name}"
     if entry.name:
         return f"{entry.name} {entry.kind}"
     if entry.length_s:
@@ -89,7 +90,9 @@ def set_words(entry: Entry, now: datetime) -> str:
     when = _when(entry, now)
     if entry.kind == "alarm":
         return f"The {called(entry)} is set for {when}."
-    return f"I'll remind you {when if entry.weekdays else f'at {when}'}: {entry.name}."
+    if entry.kind == "request":
+        return f"I'll do this at {when}: {entry.name}."
+    return f"I'll remind you at {when}: {entry.name}."
 
 
 def _when(entry: Entry, now: datetime) -> str:
@@ -107,6 +110,8 @@ def left_words(entry: Entry, now: datetime) -> str:
         return f"The {called(entry)} has {length_words(entry.due - now.timestamp())} left"
     if entry.kind == "alarm":
         return f"The {called(entry)} is set for {_when(entry, now)}"
+    if entry.kind == "request":
+        return f"For {_when(entry, now)} you asked this: {entry.name}"
     return f"You have a reminder for {_when(entry, now)}: {entry.name}"
 
 
@@ -127,6 +132,8 @@ def ring_words(entry: Entry, now: datetime) -> str:
         return f"Your {called(entry)} is done."
     if entry.kind == "alarm":
         return f"It's {clock_words(now)}, and your {called(entry)} is ringing."
+    if entry.kind == "request":
+        return f"As you asked earlier: {entry.name}."
     return f"Here is your reminder: {entry.name}."
 
 
@@ -140,6 +147,8 @@ def missed_words(entries: Sequence[Entry], now: datetime) -> str:
             if entry.kind == "timer"
             else f"your {called(entry)} was at {at}"
             if entry.kind == "alarm"
+            else f"I did not do this at {at}: {entry.name}"
+            if entry.kind == "request"
             else f"you had a reminder at {at}: {entry.name}"
         )
     more = len(entries) - len(said)

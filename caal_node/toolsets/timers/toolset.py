@@ -1,4 +1,4 @@
-"""The tools for timers, alarms and reminders."""
+"""The tools for timers, alarms, reminders and requests that are kept for later."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Literal, Self
 
+from livekit.agents.llm import Tool, Toolset
 from livekit.agents.utils import aio
 from pydantic import Field
 
@@ -55,6 +56,10 @@ class TimersOptions(ToolsetOptions):
     alarm_minutes: float = Field(
         5, ge=0.5, le=60, description="Minutes that an alarm rings if nobody stops it"
     )
+    requests: bool = Field(
+        default=False,
+        description='May requests be kept, such as "lights off at ten"? Each asks for a yes',
+    )
 
 
 class Timers(ConfiguredToolset):
@@ -74,8 +79,20 @@ class Timers(ConfiguredToolset):
         super().__init__(options, services)
         self._store: Final = TimerStore(self.services.state)
         alarm_s = self.options.alarm_minutes * _MINUTE_S
-        self._ringer: Final = Ringer(self._store, self.services, alarm_s=alarm_s, pause=pause)
+        self._ringer: Final = Ringer(
+            self._store,
+            self.services,
+            alarm_s=alarm_s,
+            asks=self.options.requests,
+            pause=pause,
+        )
         self._running: asyncio.Task[None] | None = None
+
+    @property
+    def tools(self) -> Sequence[Tool | Toolset]:
+        """The tools, without `schedule` where the owner wants no requests to be kept."""
+        given = super().tools
+        return given if self.options.requests else [t for t in given if t.id != "schedule"]
 
     async def setup(self) -> Self:
         """Begin to ring what is due."""
@@ -145,6 +162,23 @@ class Timers(ConfiguredToolset):
         """
         name = plain_text(text).strip(" .") or "something"
         return await self._set_at("reminder", name.removeprefix("to ").removeprefix("about "), when)
+
+    # What it does later may destroy, so it needs a yes, with the words read back.
+    @tool("destructive")
+    async def schedule(self, request: str, when: str) -> VerbatimResult:
+        """Do something at a later time: the request is made then, as if the person said it.
+
+        Example: turn the heater off at ten -> {"request": "turn the heater off", "when": "at ten"}
+        Example: lock up in an hour -> {"request": "lock up", "when": "in an hour"}
+
+        Args:
+            request: What to do then, in the person's words, without the time.
+            when: When, in the person's words.
+        """
+        words = plain_text(request).strip(" .")
+        if not words:
+            raise _asking("request: it says nothing.", "What shall I do then?")
+        return await self._set_at("request", words, when)
 
     @tool("read")
     async def list_timers(
