@@ -42,13 +42,14 @@ from mcp_bridge.core.status import (
 from mcp_bridge.core.tools import ToolCallResult, ToolInfo
 from mcp_bridge.discovery.search_answer import DISCOVER, Offer, discover_tool, offer
 from mcp_bridge.embedding import Embedder, MiniLM, VectorCache
-from mcp_bridge.security.pins import Pins
+from mcp_bridge.security.pins import AcceptedChange, Pins
 from mcp_bridge.transports.oauth import MemoryStore, OAuth, SignIn, takes_sign_in
 from mcp_bridge.transports.sign_ins import SignIns
 
 __all__ = [
     "DISCOVER",
     "Accepted",
+    "AcceptedChange",
     "Answer",
     "AskedInput",
     "BadArguments",

@@ -215,7 +215,7 @@ def tools(
         str | None,
         typer.Option(
             metavar="SERVER[__TOOL]",
-            help="Offer MCP tools that have changed or are held as new; print what they say now.",
+            help="Show MCP tools that have changed or are held as new, and offer them from now on.",
         ),
     ] = None,
     policy: Annotated[

@@ -43,12 +43,21 @@ MODELS_OWN = "(what the model makes of that)"
 def check_files(files: Sequence[Path], *, as_json: bool) -> bool:
     """Print the tools and the findings; return whether there is nothing but advice.
 
+    A file that cannot be read or holds no workflow is told of behind those that do.
+
     Raises:
-        ConfigError: a file cannot be read, or holds no workflow.
+        ConfigError: none of them holds a workflow.
     """
-    workflows = [w for file in files for w in _workflows(file)]
+    workflows, broken = list[n8n.Workflow](), list[str]()
+    for file in files:
+        try:
+            workflows += _workflows(file)
+        except ConfigError as error:
+            broken.append(str(error))
+    if not workflows:
+        raise ConfigError("\n".join(broken))
     found = n8n.check(workflows)
-    return _print_check(found, len(workflows), (), as_json=as_json)
+    return _print_check(found, len(workflows), broken, as_json=as_json) and not broken
 
 
 async def check_instance(settings: Settings, *, as_json: bool) -> bool:
@@ -59,6 +68,9 @@ async def check_instance(settings: Settings, *, as_json: bool) -> bool:
             findings = await tools.lint()
     except n8n.N8nError as error:
         raise ConfigError(str(error)) from error
+    # What begins with a schedule or a form was never meant to be spoken to.
+    own = {s.title for s in found.skipped if s.reason == "no_webhook"}
+    findings = tuple(each for each in findings if each.tool or each.workflow not in own)
     titles = {finding.workflow for finding in findings}
     others = [
         f"{s.title}: {s.message}"

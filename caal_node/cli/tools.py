@@ -10,10 +10,12 @@ import asyncio
 import dataclasses
 import difflib
 import json
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, cast
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
@@ -351,29 +353,40 @@ def _keep(store: ExampleStore, made: Mapping[str, tuple[ToolSpec, tuple[Example,
 
 
 async def accept_changed_tools(name: str) -> None:
-    """Accept the changed and new tools of `name`, a server or `server__tool`, and print them.
+    """Show the changed and new tools of `name`, a server or `server__tool`, and accept them.
 
-    Nothing is connected: what is accepted is what was recorded, and not what a server says by now.
+    In a terminal the person is asked first. Nothing is connected: what is accepted is what was
+    recorded and shown, and not what a server says by now.
 
     Raises:
         ConfigError: no tool of that name waits to be accepted; the message names those that do.
     """
     pins = mcp_bridge.Pins(paths.tool_pins())
+    out = console()
     try:
-        accepted = await asyncio.to_thread(pins.accept, name)
+        changes = await asyncio.to_thread(pins.changes, name)
+        if not changes:
+            waiting = await asyncio.to_thread(pins.waiting)
+            hint = f"what waits: {', '.join(waiting)}" if waiting else "no tool waits"
+            raise ConfigError(f"no tool of {name!r} waits to be accepted; {hint}")
+        _print_changes(out, changes)
+        what = "it" if len(changes) == 1 else f"all {len(changes)}"
+        if sys.stdin.isatty() and not typer.confirm(f"Accept {what}?"):
+            out.print("Nothing was accepted.")
+            return
+        await asyncio.to_thread(pins.accept, name, changes)
     except OSError as error:
         raise ConfigError(
             f"{paths.tool_pins()} cannot be written ({error.strerror}); mend its mode"
         ) from None
     except ValueError as error:
-        raise ConfigError(f"{error}; accept everything of one of them by its name") from None
-    if not accepted:
-        waiting = await asyncio.to_thread(pins.waiting)
-        hint = f"what waits: {', '.join(waiting)}" if waiting else "no tool waits"
-        raise ConfigError(f"no tool of {name!r} waits to be accepted; {hint}")
-    out = console()
-    for tool in accepted:
-        out.print(f"accepted {tool.server}__{tool.tool}", markup=False)
+        raise ConfigError(str(error)) from None
+    out.print(f"Accepted {what}. Live rooms offer such tools after /reload-tools.", style="dim")
+
+
+def _print_changes(out: Console, changes: Sequence[mcp_bridge.AcceptedChange]) -> None:
+    for tool in changes:
+        out.print(f"{tool.server}__{tool.tool}", markup=False)
         if tool.was:
             out.print(f"  it says what {tool.was} said, which is gone", markup=False)
         if tool.new:
@@ -382,4 +395,3 @@ async def accept_changed_tools(name: str) -> None:
             out.print("  its words are the same, its schema is another", markup=False)
         else:
             out.print(f"  it said: {tool.before}\n  it says: {tool.after}", markup=False)
-    out.print("Live rooms offer them after /reload-tools.", style="dim")

@@ -61,7 +61,7 @@ class VettedTools:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedChange:
-    """A change of a tool, or a new one, that a person has accepted."""
+    """A change of a tool, or a new one, that a person may accept or has accepted."""
 
     server: str
     tool: str
@@ -71,10 +71,12 @@ class AcceptedChange:
     new: bool = False
     was: str = ""
     """The name under which a tool said the same, which is gone."""
+    digest: str = ""
+    """The hash of the definition that is accepted by it."""
 
 
 class Pins:
-    """A folder of pin files. `read`, `write` and `accept` use the disk: call them in a thread.
+    """A folder of pin files. What reads or writes it uses the disk: call it in a thread.
 
     Args:
         new_tools: What becomes of the tools that a known server adds, where its entry says nothing.
@@ -172,32 +174,59 @@ class Pins:
             for tool in _waiting_tools(found, found.server)
         )
 
-    def accept(self, wanted: str) -> tuple[AcceptedChange, ...]:
+    def changes(self, wanted: str) -> tuple[AcceptedChange, ...]:
+        """Gives what `accept` would accept now of `server` or `server__tool`.
+
+        Raises: ValueError, where `wanted` could be a tool of either of two servers.
+        """
+        return tuple(
+            _change(found.server, tool, found.tools[tool])
+            for _, found, tools in self._waiting_files(wanted)
+            for tool in tools
+        )
+
+    def accept(
+        self, wanted: str, shown: Sequence[AcceptedChange] | None = None
+    ) -> tuple[AcceptedChange, ...]:
         """Accepts what waits for `server` or `server__tool`: exactly what was seen, nothing newer.
 
-        Raises: OSError; ValueError, where `wanted` could be a tool of either of two servers.
+        Args:
+            shown: What a person has been shown of it, as `changes` gave it.
+
+        Raises: OSError; ValueError, where `wanted` could be a tool of either of two servers, or
+            where something else waits by now than what was shown.
         """
-        accepted: list[AcceptedChange] = []
         with self._lock():
-            files = [
-                (path, found, tools)
-                for path, found in self._files()
-                if (tools := _waiting_tools(found, wanted))
-            ]
-            if len(servers := {found.server for _, found, _ in files}) > 1:
-                raise ValueError(f"{wanted!r} could be of {' or '.join(sorted(servers))}")
-            for path, found, tools in files:
-                accepted += [_accept(found.server, tool, found.tools[tool]) for tool in tools]
+            accepted = self.changes(wanted)
+            if shown is not None and accepted != tuple(shown):
+                raise ValueError(f"what waits of {wanted!r} has changed meanwhile; look again")
+            for path, found, tools in self._waiting_files(wanted):
+                for tool in tools:
+                    _accept(found.tools[tool])
                 if not any(pin.waiting for pin in found.tools.values()):
                     found.lost = ""
                 pin_file.store(path, found)
                 self._known.pop(path.name, None)
-        return tuple(accepted)
+        return accepted
+
+    def _waiting_files(self, wanted: str) -> Sequence[tuple[Path, PinFile, Sequence[str]]]:
+        """Raises: ValueError, where `wanted` could be a tool of either of two servers."""
+        files = [
+            (path, found, tools)
+            for path, found in self._files()
+            if (tools := _waiting_tools(found, wanted))
+        ]
+        if len(servers := {found.server for _, found, _ in files}) > 1:
+            raise ValueError(
+                f"{wanted!r} could be of {' or '.join(sorted(servers))}; accept everything of one "
+                "of them by its name"
+            )
+        return files
 
     def _notes(self, config: ServerConfig, known: PinFile, added: Sequence[str]) -> Sequence[str]:
         notes: list[str] = []
         if added:
-            mend = f"read them, then accept them (tools --accept {config.name})"
+            mend = f"read and accept them: caal-node tools --accept {config.name}"
             notes.append(f"has added {_listed(added, known)}; {mend}")
         if self._unwritten and known.unsaved:
             notes.append(f"what was seen of it is not kept ({self._unwritten})")
@@ -276,17 +305,25 @@ def _compare(known: PinFile, pin: Pin, tool: ToolDefinition) -> None:
         known.unsaved = True
 
 
-def _accept(server: str, tool: str, pin: Pin) -> AcceptedChange:
+def _change(server: str, tool: str, pin: Pin) -> AcceptedChange:
     after = pin.waiting_description if pin.waiting else pin.description
-    new = not pin.accepted or bool(pin.added)
-    was = shown_name(pin.was)
-    change = AcceptedChange(server, shown_name(tool), pin.description, after, new, was)
+    return AcceptedChange(
+        server,
+        shown_name(tool),
+        pin.description,
+        after,
+        new=not pin.accepted or bool(pin.added),
+        was=shown_name(pin.was),
+        digest=pin.waiting or pin.accepted,
+    )
+
+
+def _accept(pin: Pin) -> None:
     if pin.waiting:
         if pin.accepted:
             pin.words = ""  # of what was accepted before; it is seen anew
         pin.accepted, pin.description = pin.waiting, pin.waiting_description
     pin.waiting = pin.waiting_description = pin.added = pin.was = ""
-    return change
 
 
 class _Rules:
@@ -306,7 +343,7 @@ class _Rules:
         """Says why a tool is not offered, and the mend; nothing for one that is."""
         if pin.accepted and not pin.waiting:
             return ""
-        accept = f"read it, then accept it (tools --accept {_full_name(self._known, name)})"
+        accept = f"read and accept it: caal-node tools --accept {_full_name(self._known, name)}"
         if pin.accepted:
             return f"its definition is not the one that was accepted; {accept}"
         if self._known.lost:

@@ -86,6 +86,7 @@ _LEAVING_ITEMS_ALONE = frozenset(
 _SET_TYPE = "n8n-nodes-base.set"
 _SET_DROPS_SINCE = 3.3
 """From this version on a Set node drops the fields that it does not set, unless it is told to."""
+_PARTS_OF_REQUEST = frozenset(("body", "query", "params", "headers"))
 _NOT_INPUTS = frozenset(("length", "constructor", "prototype", "hasOwnProperty", "toString"))
 
 
@@ -210,7 +211,9 @@ def passes_request_on(node: Mapping[str, Any]) -> bool:
 
 def mentions(nodes: Nodes, name: str) -> bool:
     """Whether a node has that name in it as code does: behind a dot, a quote or a bracket."""
-    word = re.compile(rf"""[.\["'{{,(]\s*{re.escape(name)}(?![\w$])""")
+    # `json.body.city` mentions a city, and no input that is called body.
+    alone = r"""(?!["']?\s*\]?\s*\??[.\[])""" if name in _PARTS_OF_REQUEST else ""
+    word = re.compile(rf"""[.\["'{{,(]\s*{re.escape(name)}(?![\w$]){alone}""")
     return any(word.search(text, 0, MAX_SCANNED_CHARS) for text in _texts(nodes))
 
 

@@ -58,11 +58,20 @@ def read_block(lines: list[str], start: int) -> tuple[int, dict[str, Parameter],
         if body.lstrip()[:1] not in ("{", "[") and (found := _from_lines(lines, start)):
             return after, found, None
         at = start + 2 + body.count("\n", 0, getattr(e, "pos", opening))
-        reason = e.msg if isinstance(e, json.JSONDecodeError) else str(e)
+        reason = _no_json(e) if isinstance(e, json.JSONDecodeError) else str(e)
         return after, {}, f"line {at}: the ---schema block: {reason}"
     after = start + 2 + body.count("\n", 0, end)
     end = _past(lines, after, lambda x: not x.strip() or bool(_CODE_FENCE.match(x)))
     return end, found, None
+
+
+def _no_json(error: json.JSONDecodeError) -> str:
+    """Say what the JSON stumbles over, and what mostly is the cause."""
+    at = error.doc[error.pos :].lstrip()[:1]
+    before = error.doc[: error.pos].rstrip()[-1:]
+    if (at and at in "]}") or before == ",":
+        return f"it is no JSON at {at!r}: is there a comma too many?"
+    return f"it is no JSON at {at!r}: is there a quote, comma or bracket missing?"
 
 
 def _past(lines: list[str], at: int, skipped: Callable[[str], bool]) -> int:

@@ -14,9 +14,11 @@ from pydantic import SecretStr
 from caal_node.cli.checks.check import Finding
 from caal_node.cli.checks.model import check_model
 from caal_node.cli.checks.room import check_livekit, livekit_away
-from caal_node.cli.checks.tools import check_mcp, check_n8n
-from caal_node.config.settings import Settings
+from caal_node.cli.checks.tools import check_mcp, check_n8n, n8n_finding
+from caal_node.cli.checks.toolsets import check_toolsets
+from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError
+from n8n import Discovery, check
 from tests.livekit_server import LiveKit
 from tests.recorded_n8n import RecordedN8n
 
@@ -83,6 +85,32 @@ async def test_n8n_is_looked_at_with_either_key() -> None:
     assert by_key.status != "fail"
     assert by_token.status != "fail"
     assert " tools" in by_key.found
+
+
+def test_a_fault_in_a_workflows_notes_is_told_with_its_workflow_and_the_next_command() -> None:
+    hook = {"name": "Webhook", "type": "n8n-nodes-base.webhook", "webhookId": "w"}
+    hook |= {"parameters": {"httpMethod": "POST", "path": "forecast"}}
+    hook |= {"notes": 'Tells it.\n---schema\n{"city": "string",}\n---'}
+    tools = check([{"name": "Forecast", "nodes": [hook]}]).tools
+    found = n8n_finding(Settings(n8n_url="http://n8n:5678"), Discovery(tools * 2, (), "rest", 1))
+    assert found.status == "warn"
+    assert "Forecast: line 3: the ---schema block: it is no JSON" in found.found
+    assert found.found.endswith("comma too many? and 1 more")
+    assert found.mend == "See all of them: caal-node n8n check --instance"
+
+
+async def test_a_service_that_is_away_is_not_answered_with_setting_it_up(tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    table = f'[toolsets.home_assistant]\nurl = "{url}"\ntoken = "t"\n'
+    (tmp_path / "caal.toml").write_text(table, encoding="utf-8")
+    [away] = await check_toolsets(load_settings({}, tmp_path / "caal.toml"))
+    assert (away.status, away.mend) == (
+        "fail",
+        "See whether it is on, and can be reached from here.",
+    )
+    (tmp_path / "caal.toml").write_text("[toolsets.home_assistant]\n", encoding="utf-8")
+    [unset] = await check_toolsets(load_settings({}, tmp_path / "caal.toml"))
+    assert (unset.status, unset.mend) == ("fail", "Run: caal-node tools add home_assistant")
 
 
 async def test_n8n_with_a_wrong_token_no_token_or_elsewhere_fails() -> None:

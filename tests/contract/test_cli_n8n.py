@@ -102,6 +102,8 @@ async def test_an_instance_is_checked_workflow_by_workflow(
     assert "answers before it has run" in by_workflow["fire_and_forget", "warning"]
     assert "path is an expression" in by_workflow["expr_path", "error"]
     assert ("get_weather", "error") not in by_workflow
+    assert ("open_ticket_form", "error") not in by_workflow
+    assert "open_ticket_form: it has no Webhook node that could be called" in printed["others"]
 
 
 async def test_tools_are_shown_as_the_model_reads_them_under_the_names_they_have(
@@ -134,7 +136,7 @@ async def test_an_advice_for_many_workflows_is_given_once(
     assert out.count("whoever can reach n8n can run it") == 1
     assert out.count("it has no example") == 1
     assert "\n3 of 30 tools: slow_report, secure_lookup, list_events\n" in out
-    assert out.splitlines()[-1] == "29 workflows: 3 errors, 9 warnings, 4 pieces of advice"
+    assert out.splitlines()[-1] == "29 workflows: 2 errors, 9 warnings, 4 pieces of advice"
 
 
 def test_a_file_is_checked_without_any_n8n(
@@ -162,6 +164,22 @@ def test_a_file_that_is_no_workflow_is_told(tmp_path: Path, text: str | None, wo
         file.write_text(text)
     with pytest.raises(ConfigError, match=words):
         check_files([file], as_json=False)
+
+
+def test_a_broken_file_among_others_hides_none_of_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    hook = {"name": "Webhook", "type": "n8n-nodes-base.webhook", "webhookId": "w"}
+    good, broken = tmp_path / "clock.json", tmp_path / "broken.json"
+    parameters = {"httpMethod": "POST", "path": "clock", "responseMode": "lastNode"}
+    good.write_text(json.dumps({"name": "clock", "nodes": [{**hook, "parameters": parameters}]}))
+    broken.write_text("{oops")
+    assert not check_files([broken, good], as_json=False)
+    out = capsys.readouterr().out
+    assert '  model    {"name": "clock"' in out
+    assert f"{broken}: no JSON" in out
+    with pytest.raises(ConfigError, match="no JSON"):
+        check_files([broken], as_json=False)
 
 
 async def test_explain_tells_where_each_parameter_came_from() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import typer
 from pydantic import BaseModel
 
 from caal_node.cli.tools import accept_changed_tools
@@ -114,6 +115,38 @@ async def test_what_a_model_writes_reaches_a_server_as_arguments_and_nothing_els
         await tier.aclose()
 
 
+async def test_what_is_accepted_in_a_terminal_is_read_and_agreed_to_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = ServerConfig(name="files", command="x")
+
+    def learn(*words: str) -> None:
+        for said in words:
+            pins = Pins(paths.tool_pins())
+            pins.read([config])
+            pins.vet(config, [ToolDefinition("read", said, {})])
+            pins.write()
+
+    await asyncio.to_thread(learn, "Reads.", "Reads and sends.")
+    waits = await asyncio.to_thread(Pins(paths.tool_pins()).waiting)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+
+    def declined(question: str) -> bool:
+        assert "it says: Reads and sends." in capsys.readouterr().out
+        return False
+
+    monkeypatch.setattr(typer, "confirm", declined)
+    await accept_changed_tools("files")
+    assert "Nothing was accepted." in capsys.readouterr().out
+    assert await asyncio.to_thread(Pins(paths.tool_pins()).waiting) == waits
+
+    shown = await asyncio.to_thread(Pins(paths.tool_pins()).changes, "files")
+    await asyncio.to_thread(learn, "Reads, sends and deletes.")
+    with pytest.raises(ValueError, match="has changed meanwhile; look again"):
+        await asyncio.to_thread(Pins(paths.tool_pins()).accept, "files", shown)
+    assert await asyncio.to_thread(Pins(paths.tool_pins()).waiting) == waits
+
+
 async def test_accepting_prints_both_wordings_and_names_what_waits(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -131,7 +164,7 @@ async def test_accepting_prints_both_wordings_and_names_what_waits(
         await accept_changed_tools("mail")
     await accept_changed_tools("files")
     said = capsys.readouterr().out
-    assert "accepted files__read" in said
+    assert "Accepted it." in said
     assert "it said: Reads." in said
     assert "it says: Reads [bold]and sends." in said
     with pytest.raises(ConfigError, match="no tool waits"):

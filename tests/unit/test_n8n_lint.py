@@ -204,6 +204,16 @@ SET_CITY = node("set", value="={{ $json.body.city }}") | {"typeVersion": 3.4}
             [node("if", value="={{ $json.body.city }}"), SET_CITY, ANSWER],
             "name zone, which no node reads",
         ),
+        ("city (required), body (string)", [RESPOND], "name body, which no node reads"),
+        (
+            "city (required), query (string)",
+            [
+                node("set", a="={{ $json['body']['city'] + $json[\"query\"].city }}")
+                | {"typeVersion": 3.4},
+                ANSWER,
+            ],
+            "name query, which no node reads",
+        ),
     ],
 )
 def test_names_that_notes_and_nodes_do_not_share_are_one_finding(

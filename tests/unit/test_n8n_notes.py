@@ -130,9 +130,18 @@ def test_a_reference_never_comes_out_of_a_schema_block() -> None:
 
 def test_a_broken_schema_block_is_a_problem_with_its_line_and_the_rest_counts() -> None:
     notes = parse_notes('Adds.\n---schema\n{"a": 1,\n "b" 2}\n---\nExample: add -> {}\nMore.')
-    assert notes.problems == ("line 4: the ---schema block: Expecting ':' delimiter",)
+    (problem,) = notes.problems
+    assert problem.startswith("line 4: the ---schema block: it is no JSON at '2'")
+    assert problem.endswith("is there a quote, comma or bracket missing?")
     assert notes.description == "Adds.\nMore."
     assert notes.examples == (Example("add", {}),)
+
+
+@pytest.mark.parametrize("block", ['{"a": "string",}', '{"a": {"type": "string",}}', '{"a": [1,]}'])
+def test_a_comma_too_many_in_a_schema_block_is_named(block: str) -> None:
+    (problem,) = parse_notes(f"Adds.\n---schema\n{block}\n---").problems
+    assert problem.startswith("line 3: the ---schema block: it is no JSON at")
+    assert problem.endswith("is there a comma too many?")
 
 
 def test_a_schema_that_is_none_names_its_parameter() -> None:

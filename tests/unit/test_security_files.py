@@ -322,7 +322,7 @@ def test_a_tool_that_changes_is_held_until_it_is_accepted(
     pins = pinned(tmp_path, after)  # another process, another day
     found = pins.vet(CONFIG, [after])
     assert found.offered == ()
-    assert "read it, then accept it (tools --accept files__read)" in found.held["read"]
+    assert "read and accept it: caal-node tools --accept files__read" in found.held["read"]
     assert Pins(tmp_path).waiting() == ("files__read",)
 
     (taken,) = Pins(tmp_path).accept("files__read")
@@ -360,7 +360,9 @@ def test_new_tools_are_offered_and_told_of_until_they_are_accepted(tmp_path: Pat
     for _ in range(2):
         found = pinned(tmp_path, READ, WRITE).vet(CONFIG, [READ, WRITE])
         assert (found.offered, found.added) == ((READ, WRITE), ("write",))
-        assert "has added write; read them, then accept them (tools --accept files)" in found.notes
+        assert (
+            "has added write; read and accept them: caal-node tools --accept files" in found.notes
+        )
     (taken,) = Pins(tmp_path).accept("files__write")
     assert (taken.new, taken.after) == (True, "Writes.")
     found = pinned(tmp_path).vet(CONFIG, [READ, WRITE])

@@ -45,21 +45,26 @@ async def check_n8n(settings: Settings) -> Sequence[Finding]:
             found = await workflows.discover()
     except N8nError as error:
         return [fail_from(N8N, str(error), ": ", "Check N8N_URL, N8N_MCP_TOKEN and N8N_API_KEY.")]
-    return [_n8n_finding(settings, found)]
+    return [n8n_finding(settings, found)]
 
 
-def _n8n_finding(settings: Settings, found: Discovery) -> Finding:
+def n8n_finding(settings: Settings, found: Discovery) -> Finding:
+    """Return what a look at an instance says of its workflows and of their notes."""
     skipped = Counter(workflow.reason for workflow in found.skipped)
     left = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in skipped.items())
     text = f"{settings.n8n_url}: {len(found.tools)} tools" + (
         f" (left out: {left})" if left else ""
     )
-    problems = [problem for tool in found.tools for problem in tool.problems]
+    problems = [f"{tool.title}: {said}" for tool in found.tools for said in tool.problems]
     if not found.tools:
         mend = "Give a workflow a webhook, publish it, and make it available in MCP."
         return warn(N8N, text, mend)
-    if advice := [*found.notices, *problems]:
-        return warn(N8N, text, advice[0])
+    if found.notices:
+        return warn(N8N, text, found.notices[0])
+    if problems:
+        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+        mend = "See all of them: caal-node n8n check --instance"
+        return warn(N8N, f"{text}; {problems[0]}{more}", mend)
     return ok(N8N, text)
 
 
@@ -95,7 +100,7 @@ def _server_finding(status: mcp_bridge.ServerStatus) -> Finding:
     version = f", MCP {status.protocol}" if status.protocol else ""
     text = f"{status.tools} tools over {status.transport} ({status.state}{took}{version})"
     if status.held or status.added:
-        mend = f"Read them (caal-node tools), then run: caal-node tools --accept {status.name}"
+        mend = f"Read and accept them: caal-node tools --accept {status.name}"
         return warn(name, f"{text}; {'; '.join(status.notes)}", mend)
     if status.notes:
         mend = "Read what was left out or passed over, and mend it there."

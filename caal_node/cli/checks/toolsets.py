@@ -36,5 +36,7 @@ async def _finding(table: ToolsetTable, zone: tzinfo) -> Finding:
         return ok(table.name, await checked(toolset, EACH_S))
     except TimeoutError:
         return fail(table.name, f"no answer in {EACH_S:g} seconds", "See whether it is on.")
-    except CaalError as error:
+    except ConfigError as error:
         return fail(table.name, str(error), f"Run: caal-node tools add {table.name}")
+    except CaalError as error:  # its options are right, and what they name does not work
+        return fail(table.name, str(error), "See whether it is on, and can be reached from here.")
