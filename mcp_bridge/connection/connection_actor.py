@@ -43,6 +43,7 @@ class ConnectionActor:
         list_tools: Asks for the server's tools; a connection that is made again does it first.
         relist: Asks for the tools through a request, beside the calls; it raises nothing.
         idled: Called when a connection was closed because nobody used it.
+        turned: Called when the server is down from now on, or is not any more.
     """
 
     def __init__(
@@ -53,11 +54,11 @@ class ConnectionActor:
         list_tools: Callable[[Client], Awaitable[None]],
         relist: Callable[[], Awaitable[None]],
         idled: Callable[[], None],
+        turned: Callable[[], None],
         make_transport: MakeTransport,
         uniform: Uniform,
     ) -> None:
-        self.failure: str | None = None
-        """What is wrong and how to mend it, on one line; None while nothing is."""
+        self._failure: str | None = None
         self.connect_ms: int | None = None
         """How long the last connection took."""
         self.protocol: str | None = None
@@ -74,6 +75,7 @@ class ConnectionActor:
         self._list_tools: Final = list_tools
         self._relist: Final = relist
         self._idled: Final = idled
+        self._turned: Final = turned
         self._make_transport: Final = make_transport
         self._requests: Final[asyncio.Queue[PendingRequest[Any] | None]] = asyncio.Queue()
         self._circuit: Final = CircuitBreaker(limits.failures, limits.rest_s)
@@ -82,6 +84,17 @@ class ConnectionActor:
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._closing = False
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong and how to fix it, on one line; None while nothing is."""
+        return self._failure
+
+    @failure.setter
+    def failure(self, failure: str | None) -> None:
+        before, self._failure = self._failure, failure
+        if (before is None) != (failure is None):
+            self._turned()
 
     @property
     def start_timeout_s(self) -> float:

@@ -107,6 +107,8 @@ class ServerManager:
         )
         self._renewing = False
         """Whether the table is about to be made anew, so that no change needs to be told."""
+        self._told_failed: Mapping[str, str] = {}
+        """What `failed` was when the last change was told."""
         self._changes = 0
         """How many lists have changed so far."""
         self._tasks: Final[dict[str, asyncio.Task[None]]] = {}
@@ -266,8 +268,9 @@ class ServerManager:
         finally:
             self._renewing = False
             await self._rebuild_table()
+        self._told_failed = self.failed
         await self._remember(asked)
-        return ReloadReport(**self._registry.table.differences(before), failed=self.failed)
+        return ReloadReport(**self._registry.table.differences(before), failed=self._told_failed)
 
     def _replace_servers(
         self, wanted: Mapping[str, ServerConfig]
@@ -325,7 +328,7 @@ class ServerManager:
         return {name: config for name, config in self._configs.items() if config.enabled}
 
     def _list_changed(self, server: str) -> None:
-        """Has the table made anew, as a server's list has become another one."""
+        """Has the table made anew, as a server's list is another one, or it has gone or come."""
         if not self._renewing:
             self._changes += 1  # each has a task of its own, as one may come while another is taken
             before, vetted = self._registry.table, self._registry.vetted.get(server)
@@ -340,11 +343,14 @@ class ServerManager:
         if any(found.values()) or self._registry.vetted.get(server) != vetted:
             logger.info("%s: its tools are not those it had", server)
             self._tell(server, found)
+        elif self.failed != self._told_failed:
+            self._tell(server)
         # A tool that is held back is remembered as well, though nothing changes in the table.
         if (changed := self._servers.get(server)) is not None:
             await self._remember([changed])
 
     def _tell(self, server: str, found: Mapping[str, tuple[str, ...]] = _NO_DIFFERENCES) -> None:
+        self._told_failed = self.failed
         if self._on_event is not None:
             self._on_event(ToolsChanged(server, **found, failed=self.failed))
 

@@ -67,7 +67,8 @@ class ServerSession:
         self.listed = False
         """Whether the server itself was asked, and answered, at least once."""
         self.watchers: Final[list[Callable[[str], None]]] = []
-        """Functions that are called with the server's name when `listing` has become another."""
+        """Functions that are called with the server's name when `listing` has become another, and
+        when the server is down from then on or is not any more."""
         self._secrets: Final = ServerSecrets(config)
         self._limits: Final = limits
         self._confirming: Final = asyncio.Lock()
@@ -77,6 +78,7 @@ class ServerSession:
             list_tools=self._list_tools,
             relist=self._relist,
             idled=self._idled,
+            turned=self._tell,
             make_transport=make_transport
             or partial(ServerTransport, auth=auth, secrets=self._secrets),
             uniform=uniform,
@@ -233,8 +235,11 @@ class ServerSession:
         same = [t.digest for t in found] == [t.digest for t in before.definitions]
         self.listing = replace(listing, definitions=before.definitions if same else found)
         if not same or listing.notes != before.notes:
-            for watcher in list(self.watchers):
-                watcher(self.config.name)
+            self._tell()
+
+    def _tell(self) -> None:
+        for watcher in list(self.watchers):
+            watcher(self.config.name)
 
     async def _relist(self) -> None:
         """Asks beside the calls, when the tools may be others. The old ones stay if that fails."""

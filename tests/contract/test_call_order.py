@@ -1,22 +1,38 @@
-"""Calls of own methods in one reply: in the model's order, side by side where they read."""
+"""Calls of own methods in one reply: in the model's order, side by side where they read.
+
+Some stand beside calls of a real MCP server, and some are cancelled.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from livekit.agents import AgentTask, function_tool
+from livekit.agents.llm.tool_context import ToolFlag
 
 from caal_node.agent import CaalAgent
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.effects import effect
+from caal_node.tools.sources.mcp import McpToolSource
 from tests.conversation import FakeTier, conversation
 from tests.stand_in_model import Call, StandInModel
 
 DONE = ["All done."]
 PATIENCE_S = 20.0
+READER = """
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("notes")
+@server.tool()
+def read_note(path: str) -> str:
+    "Read a note."
+    return open(path).read()
+server.run()
+"""
 
 
 class House(CaalAgent):
@@ -51,7 +67,7 @@ class House(CaalAgent):
         self.gate_opened.set()
         return name
 
-    @function_tool
+    @function_tool(flags=ToolFlag.CANCELLABLE)
     async def drive_in(self) -> str:
         """Drive in."""
         return await self._work("drive_in")
@@ -71,6 +87,24 @@ class House(CaalAgent):
     async def write_note(self, path: str) -> str:
         """Write a note into a file."""
         return await self._work(f"write_note {path}")
+
+    @function_tool
+    async def keep_note(self, path: str) -> str:
+        """Write a note into a file, slowly."""
+        name = await self._work("keep_note")
+        await asyncio.to_thread(Path(path).write_text, "milk and eggs", encoding="utf-8")
+        return name
+
+    @function_tool(flags=ToolFlag.CANCELLABLE)
+    async def wash(self) -> str:
+        """Wash the car, which does not end."""
+        self.log.append("wash began")
+        self.asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.log.append("wash was cancelled")
+        return "washed"
 
     @function_tool
     async def interview(self) -> str:
@@ -164,6 +198,47 @@ async def test_a_call_that_fails_lets_the_next_one_run() -> None:
     async with StandInModel(calls, DONE) as server, conversation(server, agent=House) as talk:
         await talk.ask("write the note and drive in")
         assert _log(talk.agent)[-2:] == ["drive_in began", "drive_in ended"]
+
+
+class HouseOfServers(House):
+    """Takes the conversation's tier as its MCP servers."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "tiers": {"mcp": options["tiers"]["n8n"]}})
+
+
+async def test_a_real_servers_call_on_the_same_file_waits_for_the_own_one(tmp_path: Path) -> None:
+    path, config = str(tmp_path / "note.txt"), tmp_path / "mcp_servers.json"
+    entry = {"command": sys.executable, "args": ["-c", READER], "allow": ["eval"]}
+    config.write_text(json.dumps({"notes": entry | {"connect_timeout": 60}}), encoding="utf-8")
+    config.chmod(0o600)
+    tier: Any = McpToolSource(config, call_timeout_s=PATIENCE_S)
+    calls = [
+        Call("keep_note", {"path": path}, id="c1"),
+        Call("notes__read_note", {"path": path}, id="c2"),
+    ]
+    async with (
+        StandInModel(calls, DONE) as server,
+        conversation(server, agent=HouseOfServers, tier=tier) as talk,
+    ):
+        assert await talk.ask(f"keep the note {path} and read it out") == DONE[0]
+        told = [m["content"] for m in server.chats[1].json["messages"] if m["role"] == "tool"]
+    assert "milk and eggs" in told[1]
+
+
+async def test_a_session_that_closes_ends_the_call_that_runs_and_the_one_behind_it() -> None:
+    calls = [Call("wash", {}, id="c1"), Call("drive_in", {}, id="c2")]
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        StandInModel(calls, DONE) as server,
+        conversation(server, agent=House) as talk,
+    ):
+        house = _agent(talk.agent)
+        talk.session.generate_reply(user_input="wash the car and drive in")
+        await house.asked.wait()
+        await talk.session.aclose()
+        assert house.log == ["wash began", "wash was cancelled"]
+    assert house.log == ["wash began", "wash was cancelled"]
 
 
 def _agent(agent: CaalAgent) -> House:

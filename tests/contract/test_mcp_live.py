@@ -5,19 +5,50 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from caal_node.agent import CaalAgent
-from caal_node.core.events import ToolCallEnded, ToolProgress, TurnEnded, from_json, to_json
+from caal_node.core.events import (
+    ToolCallEnded,
+    ToolProgress,
+    ToolSourceChanged,
+    TurnEnded,
+    from_json,
+    to_json,
+)
 from caal_node.tools.sources.mcp import McpToolSource
 from tests.conversation import Conversation, conversation
 from tests.mcp_events import PATIENCE_S, events
 from tests.stand_in_model import Call, StandInModel
 
+FRAIL = """
+import os, pathlib
+from mcp.server.mcpserver import MCPServer
+ill = pathlib.Path({ill!r})
+if ill.exists():
+    raise SystemExit("the disk is full")
+server = MCPServer("frail")
+@server.tool()
+def die() -> str:
+    "Die."
+    ill.touch()
+    os._exit(1)
+@server.tool()
+def live() -> str:
+    "Live."
+    return "alive"
+server.run()
+"""
+"""It dies at a call, and does not start again until its file is gone."""
 LIVELY = Path(__file__).parents[1] / "changing_mcp_server.py"
+
+
+FIRST_PROMPT_S = 8.0
+"""Seconds on a busy machine; the server alone would have its 120."""
 
 
 class Agent(CaalAgent):
@@ -126,3 +157,49 @@ async def test_a_person_may_leave_a_question(tmp_path: Path) -> None:
         await talk.ask("clean a room")
         assert await talk.ask("Never mind.") == "As you like."
         assert server.chats[1].json["messages"][-1]["content"] == "cancel"
+
+
+async def test_a_server_that_dies_in_a_session_is_told_of_and_again_when_it_is_back(
+    tmp_path: Path,
+) -> None:
+    ill, config = tmp_path / "ill", tmp_path / "mcp_servers.json"
+    code = FRAIL.format(ill=str(ill))
+    entry = {"command": sys.executable, "args": ["-c", code], "allow": ["eval"]}
+    config.write_text(json.dumps({"frail": entry | {"connect_timeout": 60}}), encoding="utf-8")
+    config.chmod(0o600)
+    tier: Any = McpToolSource(config, call_timeout_s=30)
+    die, live = Call("frail__die", {}, id="c1"), Call("frail__live", {}, id="c2")
+    async with (
+        asyncio.timeout(60),
+        StandInModel([die], ["It died."], [live], ["It lives."]) as server,
+        conversation(server, agent=Agent, tier=tier) as talk,
+    ):
+        await talk.ask("die")
+        while not talk.events_of(ToolSourceChanged):  # noqa: ASYNC110 - events come as they come
+            await asyncio.sleep(0.02)
+        down = talk.events_of(ToolSourceChanged)[0]
+        assert (down.source, down.state) == ("frail", "down")
+        assert "exited with code 1" in down.reason
+        ill.unlink()
+        await talk.agent.reload_tools()
+        await talk.ask("live")
+        assert talk.events_of(ToolSourceChanged)[-1] == ToolSourceChanged("frail", "ready")
+        assert [end.outcome for end in talk.events_of(ToolCallEnded)][-1] == "ok"
+
+
+async def test_a_server_that_prints_to_stdout_does_not_hold_up_the_first_prompt(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "mcp_servers.json"
+    code = "import time; print('Listening on port 8080', flush=True); time.sleep(600)"
+    entry = {"command": sys.executable, "args": ["-c", code], "allow": ["eval"]}
+    config.write_text(json.dumps({"loud": entry | {"connect_timeout": 120}}), encoding="utf-8")
+    config.chmod(0o600)
+    tier: Any = McpToolSource(config, call_timeout_s=30)
+    async with StandInModel(["Hello."]) as server:
+        began = time.perf_counter()
+        async with conversation(server, agent=Agent, tier=tier) as talk:
+            assert await talk.ask("hello") == "Hello."
+            took_s = time.perf_counter() - began
+            assert "is not ready yet" in talk.agent.failed["loud"]
+    assert took_s < FIRST_PROMPT_S

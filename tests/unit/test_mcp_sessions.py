@@ -119,16 +119,25 @@ def test_the_jitter_is_full() -> None:
     with_session(use, uniform=shortest)
 
 
-def test_a_server_that_is_back_is_found_without_a_call_and_its_new_tools_told() -> None:
+def test_a_server_that_goes_and_is_back_is_told_of_without_a_call_and_so_are_its_new_tools() -> (
+    None
+):
     async def use(server: FakeServer, session: ServerSession) -> None:
-        changes: list[int] = []
-        session.watchers.append(lambda _: changes.append(len(session.listing.definitions)))
+        changes: list[tuple[str | None, int]] = []
+
+        def note(_: str) -> None:
+            changes.append((session.failure, len(session.listing.definitions)))
+
+        session.watchers.append(note)
         server.up = False
         server.crash()
         await asyncio.sleep(5)
         server.up, server.tools = True, ["echo", "more"]
         await asyncio.sleep(10)
-        assert (server.open, session.failure, changes) == (1, None, [2])
+        assert (server.open, session.failure) == (1, None)
+        (gone, kept), *back = changes
+        assert gone is not None
+        assert (kept, back) == (1, [(None, 1), (None, 2)])
 
     with_session(use)
 
