@@ -152,6 +152,8 @@ class StandInModel:
         self._port = port
         self.version = "0.17.4"
         self.template = "{{ messages }}"
+        self.parameters: int | None = None
+        """How many weights the model has; None: it does not say."""
         self.owner = "library"
         """Who owns each model by OpenAI's list: "library" is Ollama, "vllm" and LM Studio's
         "organization_owner" are those servers. It decides where the context is told."""
@@ -273,6 +275,7 @@ class StandInModel:
         info = {
             "general.architecture": self.family,
             f"{self.family}.context_length": self.context_tokens,
+            **({"general.parameter_count": self.parameters} if self.parameters else {}),
         }
         details = {"format": "gguf", "family": self.family, "families": [self.family]}
         return web.json_response(
@@ -308,6 +311,7 @@ class StandInModel:
     async def _models(self, _request: web.Request) -> web.Response:
         if self.llama:
             entry = {"id": f"/models/{self.model}.gguf", "owned_by": "llamacpp"}
+            entry |= {"meta": {"n_params": self.parameters}} if self.parameters else {}
         elif self.owner == "vllm":
             context = {"root": self.model, "max_model_len": self.context_tokens}
             entry = {"id": self.model, "owned_by": "vllm", **context}

@@ -36,7 +36,7 @@ TextStyle: TypeAlias = Literal["auto"] | StyleName
 schema, else JSONL."""
 
 SMALL_BILLIONS: Final = 4.0
-"""Billions of parameters below which a model calls tools for small talk (a 3B still does)."""
+"""Billions of weights below which a model calls tools for small talk (a 3B still does)."""
 _BILLIONS: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d+)?)(b|m)(?![a-z])", re.IGNORECASE)
 """How names say a size: `llama3.2:1b`, `Qwen2.5-0.5B-Instruct`, `smollm:360m`."""
 REPAIRS_MAX: Final = 3
@@ -98,7 +98,8 @@ class RetryPolicy:
         strategy = self.first_strategy(question)
         if question.tools:
             self.stats.note_question()
-        if is_small(self._model):
+        known = self.stats.capabilities
+        if is_small(self._model, known and known.parameters):
             question = replace(question, small_model=True)
         if question.must_call:
             # What is said in place of a call must not be heard.
@@ -250,8 +251,13 @@ class RetryPolicy:
         return PlainStrategy(as_text=not self.native)
 
 
-def is_small(model: str) -> bool:
-    """Return whether a model's name says that it is small. Most names that say nothing are not."""
+def is_small(model: str, parameters: int | None = None) -> bool:
+    """Return whether a model is small, by the number of its weights, else by what its name says.
+
+    Most of those whose name says nothing are not.
+    """
+    if parameters is not None:
+        return parameters < SMALL_BILLIONS * 1e9
     if (found := _BILLIONS.search(model)) is None:
         return False
     billions = float(found[1]) / (1_000 if found[2].lower() == "m" else 1)

@@ -34,6 +34,8 @@ TOOL: dict[str, Any] = {
     },
 }
 HELLO = (UserItem("Say hi."),)
+WEIGHTS = 630_167_424
+"""Of the 0.5B, with its embedding counted twice, as the GGUF file has it."""
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ async def test_it_holds_a_reply_to_a_schema_in_two_forms(
 
 
 async def test_capabilities_come_from_its_template(backend: OpenAIBackend) -> None:
-    assert await backend.capabilities() == Capabilities(True, False, True, 4096)
+    assert await backend.capabilities() == Capabilities(True, False, True, 4096, WEIGHTS)
 
 
 async def test_a_reply_is_held_to_a_schema(backend: OpenAIBackend) -> None:

@@ -22,6 +22,8 @@ from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.model_preparation import warm
+from caal_node.models.question import Question
+from caal_node.models.retry_policy import RetryPolicy
 from tests.stand_in_model import CACHED_TOKENS, PROMPT_TOKENS, End, Hang, Refuse, StandInModel, Wait
 
 HELLO = BackendRequest(items=(UserItem("Hello"),), stream=False)
@@ -39,6 +41,25 @@ async def test_ollama_tells_what_a_model_can_do(
     async with StandInModel(capabilities=has, context_tokens=2048) as server:
         backend = OllamaBackend(server.model, host=server.url, num_ctx=8192)
         assert await backend.capabilities() == Capabilities(tools, thinking, True, 2048)
+        await backend.aclose()
+
+
+@pytest.mark.parametrize("api", ["ollama", "ollama behind /v1", "llama"])
+async def test_a_servers_own_count_says_that_a_model_is_small_whatever_its_name(api: str) -> None:
+    async with StandInModel(["Hi."], llama=api == "llama") as server:
+        server.parameters = 630_167_424
+        backend: OllamaBackend | OpenAIBackend = (
+            OllamaBackend(server.model, host=server.url)
+            if api == "ollama"
+            else OpenAIBackend(server.model, base_url=server.url)
+        )
+        found = await backend.capabilities()
+        assert found.parameters == 630_167_424
+        policy = RetryPolicy("jarvis")
+        question = Question((UserItem("Hello"),))
+        assert not policy.first_step(question).question.small_model
+        policy.stats.capabilities = found
+        assert policy.first_step(question).question.small_model
         await backend.aclose()
 
 

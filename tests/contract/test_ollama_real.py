@@ -35,6 +35,8 @@ TOOL: dict[str, Any] = {
     },
 }
 HELLO = (UserItem("Say hi."),)
+WEIGHTS = 630_167_424
+"""Of the 0.5B, with its embedding counted twice, as the GGUF file has it."""
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ async def test_a_history_of_calls_is_taken_and_read(backend: OllamaBackend) -> N
 async def test_capabilities_are_those_of_the_template(
     ollama: OllamaModels, backend: OllamaBackend
 ) -> None:
-    assert await backend.capabilities() == Capabilities(True, False, True, 2048)
+    assert await backend.capabilities() == Capabilities(True, False, True, 2048, WEIGHTS)
     plain = OllamaBackend(ollama.without_tools, host=ollama.url)
     assert (await plain.capabilities()).tools is False
     with pytest.raises(ModelLacksTools):

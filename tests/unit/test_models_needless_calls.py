@@ -493,6 +493,12 @@ def test_a_name_says_whether_a_model_is_small(name: str, small: bool) -> None:
     assert is_small(name) is small
 
 
+@pytest.mark.parametrize("name", ["jarvis", "qwen3:8b", "qwen2.5:0.5b"])
+def test_a_known_number_of_weights_counts_more_than_a_name(name: str) -> None:
+    assert is_small(name, 3_212_749_888)
+    assert not is_small(name, 8_030_261_312)
+
+
 def test_the_setting_switches_the_judge() -> None:
     assert plain_settings().needless_calls == "ask"
     assert plain_settings(CAAL_NEEDLESS_CALLS="off").needless_calls == "off"

@@ -54,6 +54,8 @@ class Capabilities:
     thinking: bool | None = None
     schema: bool | None = None
     context_tokens: int | None = None
+    parameters: int | None = None
+    """How many weights the model has."""
 
 
 @dataclass(frozen=True, slots=True)

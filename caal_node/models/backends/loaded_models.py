@@ -1,6 +1,8 @@
-"""What Ollama and LM Studio tell of the models that they have loaded, beside OpenAI's API."""
+"""What Ollama and LM Studio tell of their models, beside OpenAI's API."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -21,6 +23,18 @@ class RunningModels(BaseModel):
     def context_of(self, model: str) -> int | None:
         names = (model, f"{model}:latest")
         return next((m.context_length for m in self.models if m.name in names), None)
+
+
+class ShownModel(BaseModel):
+    """Ollama's `POST /api/show`: what a model is, whatever its name says."""
+
+    model_info: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def parameters(self) -> int | None:
+        """How many weights the model has."""
+        value = self.model_info.get("general.parameter_count")
+        return value if isinstance(value, int) and value > 0 else None
 
 
 class _InstanceConfig(BaseModel):

@@ -42,6 +42,7 @@ from caal_node.models.backends.http_transport import (
     TransportDeadlines,
     json_lines,
 )
+from caal_node.models.backends.loaded_models import ShownModel
 from caal_node.models.backends.server_errors import server_words
 from caal_node.models.backends.tool_calls import (
     WORKING,
@@ -90,12 +91,11 @@ class OllamaModelDetails(BaseModel):
     family: str = ""
 
 
-class OllamaModelInfo(BaseModel):
+class OllamaModelInfo(ShownModel):
     """What `/api/show` says of a model. Versions before 0.6.4 name no capabilities."""
 
     capabilities: Annotated[list[str] | None, first_of(ABILITIES_READ)] = None
     details: OllamaModelDetails = Field(default_factory=OllamaModelDetails)
-    model_info: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def context_tokens(self) -> int | None:
@@ -200,6 +200,7 @@ class OllamaBackend(HttpTransport):
             thinking=None if has is None else "thinking" in has,
             schema=True,  # Every version since 0.5 holds a reply to `format`.
             context_tokens=min(self._num_ctx, tokens),
+            parameters=info.parameters,
         )
 
     async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:

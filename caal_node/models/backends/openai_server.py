@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AliasChoices, BaseModel, Field, ValidationError
@@ -29,7 +30,7 @@ from caal_node.models.backends.http_transport import (
     whole_body,
 )
 from caal_node.models.backends.llama_server import LlamaProps, RoomSlot
-from caal_node.models.backends.loaded_models import LoadedModels, RunningModels
+from caal_node.models.backends.loaded_models import LoadedModels, RunningModels, ShownModel
 from caal_node.models.backends.server_errors import server_words
 
 logger = logging.getLogger("caal_node.models")
@@ -94,6 +95,7 @@ class _FileSizes(BaseModel):
     """llama.cpp's sizes of the file that is loaded."""
 
     size: Count = None
+    n_params: Count = None
 
 
 class ListedModel(BaseModel):
@@ -180,14 +182,19 @@ class OpenAIServer(HttpTransport):
             raise ModelReplyError(
                 f"{self.address} does not answer like an OpenAI server"
             ) from error
-        self._is_llama = models.llama is not None
-        if self._is_llama:
-            return await self._llama_capabilities()
+        self._is_llama = (llama := models.llama) is not None
+        if llama is not None:
+            parameters = llama.meta and llama.meta.n_params
+            return replace(await self._llama_capabilities(), parameters=parameters)
         named = [m for m in models.data if m.is_called(self.model)]
         if not named:
             names = ", ".join(m.id for m in models.data[:_NAMES_SHOWN]) or "none"
             raise ModelMissing(f"{self.address} has no model {self.model}; it has: {names}")
-        return Capabilities(schema=self._holds_schema, context_tokens=await self._context(named[0]))
+        return Capabilities(
+            schema=self._holds_schema,
+            context_tokens=await self._context(named[0]),
+            parameters=await self._parameters(named[0]),
+        )
 
     async def _context(self, listed: ListedModel) -> int | None:
         """Return the tokens that the server reads of the model as it is loaded, if it says so."""
@@ -198,6 +205,16 @@ class OpenAIServer(HttpTransport):
             loaded = await self._page("/../api/v1/models", LoadedModels)
             return loaded and loaded.context_of(self.model)
         return listed.max_model_len
+
+    async def _parameters(self, listed: ListedModel) -> int | None:
+        """Return how many weights the model has, if the server says so."""
+        if listed.owned_by != OLLAMA_OWNER:
+            return None
+        try:
+            said = await self.fetch("POST", "/../api/show", {"model": self.model})
+            return ShownModel.model_validate_json(said).parameters
+        except (ModelReplyError, ValidationError):
+            return None
 
     async def _page(self, path: str, kind: type[M]) -> M | None:
         try:
