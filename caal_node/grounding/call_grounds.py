@@ -21,8 +21,10 @@ from difflib import SequenceMatcher
 from typing import Any, Final, cast
 
 from caal_node.core.items import AssistantItem, Item, UserItem
-from caal_node.core.tool_spec import ToolSchema, name_reads
+from caal_node.core.tool_spec import Example, ToolSchema, name_reads
+from caal_node.grounding.quantities import stated_in
 from caal_node.grounding.request_words import (
+    REQUEST_CHARS,
     answerable,
     answers_anything,
     asks,
@@ -35,6 +37,7 @@ from caal_node.grounding.request_words import (
     unlike_verb,
 )
 from caal_node.grounding.spoken_numbers import numbers as numbers_in
+from caal_node.grounding.spoken_times import hours_of
 from caal_node.grounding.written_facts import WrittenFacts, text_of
 from caal_node.policy.heard_words import COMMON, REFERENCES, stem, stems, words
 
@@ -48,6 +51,9 @@ NO_WORD: Final = 0.3
 """Shared words below which only one was said that most tools have."""
 SIMILAR: Final = 0.65
 """Likeness (0 to 1) from which two spellings are one name: Mum and Mom have 0.67."""
+NEARLY_SAME: Final = 0.85
+"""Likeness from which a value is an example's: "Chaz Nous" and "Chez Nous" have 0.89."""
+_CLOCK: Final = re.compile(r"(\d{1,2}):\d\d")
 _NO_WORDS: Final = re.compile(r"(?<![\w\"])(?:true|false|null)(?![\w\"])")
 _LETTERS_MIN: Final = 4
 _FIGURES: Final = frozenset({"number", "integer"})
@@ -188,6 +194,30 @@ class CallGrounds:
                 found += [name] * any(map(facts.has_unsaid, texts))
         return tuple(found)
 
+    def copied(self, call: CallSigns, examples: Sequence[Example]) -> tuple[str, ...]:
+        """Return the parameters whose values a small model has out of an example of the tool.
+
+        They are two at least of one example, of which nothing was said, and a name or a time is
+        among them: one alone may be a sensible guess, such as half the brightness.
+        """
+        conversation = None if call.trusted else self._conversation()
+        if conversation is None:
+            return ()
+        figures = {number.value for number in numbers_in(self._request.lower())}
+        tells_time = bool(stated_in(self._request[:REQUEST_CHARS]).times)
+        for example in examples:
+            found = [
+                name
+                for name, value in call.arguments.items()
+                if _is_same_value(value, example.arguments.get(name))
+                and _stems_of({name: value}).isdisjoint(conversation)
+                and value not in figures
+                and not _is_time_of(value, figures, tells_time)
+            ]
+            if len(found) > 1 and any(_may_state(call.arguments[name]) for name in found):
+                return tuple(found)
+        return ()
+
     def _facts(self, call: CallSigns) -> WrittenFacts:
         return WrittenFacts(
             self._items,
@@ -309,6 +339,19 @@ def _is_like(value: str, request: str) -> bool:
         for word in plain_words(request)
         if abs(len(one) - len(word)) <= 2 and len(one) >= least
     )
+
+
+def _is_same_value(value: object, shown: object) -> bool:
+    """Return whether a value is an example's, perhaps with a letter that was misread."""
+    if not isinstance(value, str) or not isinstance(shown, str):
+        return not isinstance(value, bool) and value == shown
+    return SequenceMatcher(None, value.casefold(), shown.casefold()).ratio() >= NEARLY_SAME
+
+
+def _is_time_of(value: object, figures: set[float], tells_time: bool) -> bool:
+    """Return whether a value is a time of day, and one was said, or its hour."""
+    found = _CLOCK.fullmatch(value) if isinstance(value, str) else None
+    return found is not None and (tells_time or not figures.isdisjoint(hours_of(int(found[1]))))
 
 
 def _may_state(value: object) -> bool:

@@ -85,6 +85,11 @@ class Time:
         return (self.zoned or other.zoned) and apart % 30 == 0
 
 
+def hours_of(hour: int) -> frozenset[int]:
+    """Return the numbers by which an hour is told: 7 and 19 of either."""
+    return frozenset({hour, hour % 12 or 12, hour % 12 + 12})
+
+
 @dataclass(frozen=True, slots=True)
 class Day:
     """A date or, with a weekday alone, a day of any week."""

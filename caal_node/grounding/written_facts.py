@@ -23,7 +23,7 @@ from caal_node.grounding.request_words import (
     plain_words,
 )
 from caal_node.grounding.spoken_numbers import numbers
-from caal_node.grounding.spoken_times import Day, Time
+from caal_node.grounding.spoken_times import Day, Time, hours_of
 from caal_node.grounding.stated_names import StatedNames
 from caal_node.policy.heard_words import stems, words
 
@@ -141,7 +141,7 @@ class WrittenFacts:
 def _written(time: Time) -> frozenset[int]:
     """Return the numbers by which the hour of a time is told: 7, 19 and 730 of half past seven."""
     hour, minute = divmod(time.minute, 60)
-    hours = {hour, hour % 12 or 12, hour % 12 + 12}
+    hours = hours_of(hour)
     return frozenset(hours | {each * 100 + minute for each in hours})
 
 

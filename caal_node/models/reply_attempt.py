@@ -21,6 +21,7 @@ from caal_node.core.errors import (
 )
 from caal_node.core.prompt_files import sentence
 from caal_node.grounding.meant_arguments import meant_arguments
+from caal_node.grounding.said_times import at_said_time
 from caal_node.grounding.said_units import in_own_units
 from caal_node.models.backends.base import (
     Backend,
@@ -179,13 +180,15 @@ class ReplyAttempt:
         return self._confidence.judged(self._meant(self._limits.admit(events)))
 
     def _meant(self, events: Sequence[Event]) -> list[Event]:
-        """Return `events` with what a reference means where a call's argument repeats it, and with
-        lengths of time in the units of the parameters."""
+        """Return `events` with what a reference means where a call's argument repeats it, with
+        lengths of time in the units of the parameters, and with the time that was said."""
         return [self._call_as_meant(e) if isinstance(e, ToolCallEnd) else e for e in events]
 
     def _call_as_meant(self, call: ToolCallEnd) -> ToolCallEnd:
         question = self._question
         arguments = meant_arguments(call.arguments, question.references)
+        if question.small_model:
+            arguments = at_said_time(arguments, question.request)
         schemas = (tool["function"] for tool in question.tools.schemas)
         schema = next((f.get("parameters") for f in schemas if f["name"] == call.name), None)
         return replace(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from caal_node.grounding.fact_words import UNITS, WORDS
 from caal_node.grounding.quantities import stated_in
+from caal_node.grounding.said_times import at_said_time
 from caal_node.grounding.said_units import Misfit, in_own_units, refuse_misfits, unit_of
 from caal_node.grounding.spoken_numbers import numbers
 from caal_node.grounding.spoken_times import weekday_of
@@ -280,3 +281,42 @@ def test_what_was_said_is_kept_in_any_unit(number: int, unit: str) -> None:
         (value,) = in_own_units(of_time(own), {own: number}, f"for {number} {unit}").values()
         factor = UNITS[own].factor
         assert value * factor == pytest.approx(number * UNITS[unit].factor, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("said", "given", "meant"),
+    [
+        ("book a table for tonight at seven", "20:00", "19:00"),
+        ("reserve it at half past seven for four of us", "17:00", "19:30"),
+        ("wake me at quarter to eight", "06:45", "07:45"),
+        ("lunch at 12:30 please", "13:00", "12:30"),
+        ("try half past eight then", "20:30", "20:30"),
+        ("try half past eight then", "8:30", "8:30"),
+        # Another time may be meant where these words stand, or where two times do.
+        ("wake me an hour before eight", "07:00", "07:00"),
+        ("some time before eight", "07:30", "07:30"),
+        ("move it from three to four", "15:30", "15:30"),
+        ("in two hours at the earliest", "18:00", "18:00"),
+        ("book a table", "20:00", "20:00"),
+        ("set it for 4 people at 4", "10:00", "10:00"),
+        ("at seven", "soon", "soon"),
+    ],
+)
+def test_the_one_time_that_was_said_takes_the_place_of_another(
+    said: str, given: str, meant: str
+) -> None:
+    assert at_said_time({"time": given, "people": 4}, said) == {"time": meant, "people": 4}
+
+
+def test_where_a_call_has_two_times_none_of_them_is_changed() -> None:
+    times = {"begin": "09:00", "end": "10:00"}
+    assert at_said_time(times, "book it for eight o'clock") == times
+
+
+@given(st.integers(0, 23), st.integers(0, 59), st.text(max_size=80))
+def test_a_time_stays_or_becomes_a_time_of_day(hour: int, minute: int, said: str) -> None:
+    found = at_said_time({"time": f"{hour:02d}:{minute:02d}"}, said)["time"]
+    told_hour, told_minute = map(int, found.split(":"))
+    assert len(found) == 5
+    assert 0 <= told_hour < 24
+    assert 0 <= told_minute < 60

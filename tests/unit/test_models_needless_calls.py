@@ -378,6 +378,58 @@ async def test_a_date_or_a_name_is_asked_for_where_only_other_things_were_said(
     )
 
 
+BOOK: Final = _tool(
+    "book_table",
+    "Book a table at a restaurant.",
+    restaurant={"type": "string"},
+    time={"type": "string"},
+    people={"type": "number"},
+)
+SHOWN: Final = Example(
+    "a table for three at Chez Nous at eight",
+    {"restaurant": "Chez Nous", "time": "20:00", "people": 3},
+)
+
+
+def booking(said: str) -> Question:
+    BOOK["function"]["parameters"]["required"] = ["restaurant", "time"]
+    tools = PromptTools((BOOK,), {"book_table": (SHOWN,)})
+    return Question((SYSTEM, UserItem(said)), tools, stream=False)
+
+
+async def test_what_a_small_model_has_out_of_an_example_is_asked_for() -> None:
+    made = call("book_table", restaurant="Chaz Nous", time="20:00", people=3)
+    server = Server([made], model="qwen2.5:0.5b")
+    reply, _ = await heard(server, booking("Book a table for tonight at seven."), native=True)
+    assert (reply.calls, reply.text) == (
+        [],
+        "For that I need to know the restaurant: what shall I take?",
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "a table for three at Chez Nous at eight",
+        "book chaz nous for eight o'clock, we are three",
+        "Book us in at Chez Nous for eight.",
+    ],
+)
+async def test_what_an_example_shows_and_the_person_says_is_passed_on(said: str) -> None:
+    made = call("book_table", restaurant="Chez Nous", time="20:00", people=3)
+    server = Server([made], model="qwen2.5:0.5b")
+    reply, _ = await heard(server, booking(said), native=True)
+    assert [one.arguments["restaurant"] for one in reply.calls] == ["Chez Nous"]
+
+
+async def test_a_small_model_s_wrong_time_gives_way_to_the_one_that_was_said() -> None:
+    made = call("book_table", restaurant="Lotus Hof", time="17:00", people=4)
+    server = Server([made], model="qwen2.5:0.5b")
+    asked = booking("Reserve Lotus Hof at half past seven for four of us.")
+    reply, _ = await heard(server, asked, native=True)
+    assert [one.arguments["time"] for one in reply.calls] == ["19:30"]
+
+
 async def test_a_date_that_nobody_said_is_left_out_where_a_call_needs_none() -> None:
     event = _tool("add_event", "Add an event.", title={"type": "string"}, day={"type": "string"})
     event["function"]["parameters"]["required"] = ["title"]

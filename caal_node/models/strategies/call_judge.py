@@ -109,7 +109,9 @@ class CallJudge:
                     if not is_needless:
                         self._left_to_model += [_spoken_name(tool, name) for name in unsaid]
                     return []
-                invented = grounds.invented(signs)
+                examples = tools.examples.get(call.name, ())
+                copied = grounds.copied(signs, examples)
+                invented = tuple(dict.fromkeys((*grounds.invented(signs), *copied)))
                 # What need not be given is left out, and what is needed asked for.
                 arguments = {k: v for k, v in arguments.items() if k not in invented}
                 if invented := [name for name in invented if name in _required(tool)]:
