@@ -212,7 +212,7 @@ def passes_request_on(node: Mapping[str, Any]) -> bool:
 def mentions(nodes: Nodes, name: str) -> bool:
     """Whether a node has that name in it as code does: behind a dot, a quote or a bracket."""
     # `json.body.city` mentions a city, and no input that is called body.
-    alone = r"""(?!["']?\s*\]?\s*\??[.\[])""" if name in _PARTS_OF_REQUEST else ""
+    alone = r"""(?!["']?\s*+\]?\s*+\??[.\[])""" if name in _PARTS_OF_REQUEST else ""
     word = re.compile(rf"""[.\["'{{,(]\s*{re.escape(name)}(?![\w$]){alone}""")
     return any(word.search(text, 0, MAX_SCANNED_CHARS) for text in _texts(nodes))
 

@@ -72,7 +72,10 @@ MADE: Final[Mapping[str, Made]] = {
         re.compile(each.shapes) for each in launcher_table.LAUNCHERS.values()
     ],
     "n8n.discovery.nodes._without_taken_apart": {"name": "body"},
-    "n8n.discovery.nodes.mentions": {"name": "city"},
+    "n8n.discovery.nodes.mentions": {
+        "name": "body",
+        "alone": r"""(?!["']?\s*+\]?\s*+\??[.\[])""",
+    },
     "n8n.discovery.nodes._reads": {"words": "body|data"},
     "n8n.notes.directives.directive": {"kind": "results"},
 }
