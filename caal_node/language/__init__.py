@@ -1,0 +1,1 @@
+"""What a sentence does, judged by small models that were trained on labelled sentences."""
