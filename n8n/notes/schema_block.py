@@ -69,9 +69,11 @@ def _no_json(error: json.JSONDecodeError) -> str:
     """Say what the JSON stumbles over, and what mostly is the cause."""
     at = error.doc[error.pos :].lstrip()[:1]
     before = error.doc[: error.pos].rstrip()[-1:]
-    if (at and at in "]}") or before == ",":
+    # Python tells of the comma itself since 3.13, and before of what follows it.
+    if at == "," or (before == "," and at in ("]", "}")):
         return f"it is no JSON at {at!r}: is there a comma too many?"
-    return f"it is no JSON at {at!r}: is there a quote, comma or bracket missing?"
+    where = repr(at) if at else "its end"
+    return f"it is no JSON at {where}: is a quote, a comma, a value or a bracket missing?"
 
 
 def _past(lines: list[str], at: int, skipped: Callable[[str], bool]) -> int:

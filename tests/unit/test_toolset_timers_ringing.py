@@ -342,6 +342,26 @@ async def test_a_request_is_found_changed_and_cancelled_like_the_others(
     assert announcer.asked == []
 
 
+async def test_a_request_that_is_cancelled_elsewhere_while_it_is_announced_is_not_made(
+    start: Start, time: MovedTime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers, announcer = await start()
+    await timers.schedule(request="turn off the lamp", when="in ten minutes")
+    store, heard = TimerStore(tmp_path), announcer.announce
+
+    async def cancelled_meanwhile(words: str, *, cue: Any = None) -> bool:
+        for entry in await store.all():
+            await store.remove(entry)
+        return await heard(words, cue=cue)
+
+    monkeypatch.setattr(announcer, "announce", cancelled_meanwhile)
+    await time.pass_by(LEASE_S + 700)
+    assert announcer.asked == []
+    assert await announcer.next_words() == "As you asked earlier: turn off the lamp."
+    assert announcer.said.empty()
+    await store.aclose()
+
+
 async def test_a_request_needs_words_and_a_time_of_day(start: Start) -> None:
     timers, _ = await start()
     with pytest.raises(InvalidArguments, match="request"):

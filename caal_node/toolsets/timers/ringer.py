@@ -147,7 +147,10 @@ class Ringer:
                     break
                 somebody_hears = await self._services.announcer.announce(words, cue="ring")
                 if entry.kind == "request":  # a lamp goes off although nobody hears of it
-                    heard = await self._services.announcer.ask(entry.name)
+                    until = self._now.timestamp() + LEASE_S
+                    # What was cancelled in another room meanwhile is nothing to be told of.
+                    is_wanted = await self._store.renew(entry, until)
+                    heard = not is_wanted or await self._services.announcer.ask(entry.name)
                     break
                 if not somebody_hears:
                     break
