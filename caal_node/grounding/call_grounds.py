@@ -123,7 +123,10 @@ class CallGrounds:
     def is_needless(self, call: CallSigns) -> bool:
         """Return whether the person's words ask for something else than this call."""
         if not self._judged:
-            return self._is_known and not call.trusted and self._does_otherwise(call)
+            if call.trusted or not self._is_known:
+                return False
+            asks_elsewhere = self.only_asks and self._stands_on_nothing(call)
+            return asks_elsewhere or self._does_otherwise(call)
         why, own = answerable(self._request, self._language), _words_of(call.tool)
         if not why and (call.trusted or not unlike_verb(self._request, own, self._language)):
             return not call.trusted and self._stands_on_nothing(call)

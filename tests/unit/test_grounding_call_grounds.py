@@ -198,6 +198,28 @@ def test_a_wish_that_means_something_said_before_is_judged_by_its_verb(
     assert not needless(*earlier, said, call=call, trusted=True, query="Ida", to="Ida")
 
 
+@pytest.mark.parametrize(
+    ("said", "arguments", "left_out"),
+    [
+        ("what do her tickets cost", {"room": "hallway", "degrees": 20}, True),
+        ("what do her tickets cost", {"to": "Ida", "text": "35 euros"}, False),
+        ("who is it from", {"room": "hallway", "degrees": 20}, True),
+        ("make it warmer there", {"room": "hallway", "degrees": 20}, False),
+        ("what does it cost in the hallway", {"room": "hallway", "degrees": 20}, False),
+    ],
+)
+def test_a_question_about_what_was_said_makes_no_call_of_which_nothing_was_said(
+    said: str, arguments: dict[str, Any], left_out: bool
+) -> None:
+    earlier = ("read me my mail", AssistantItem("Ida has two tickets left."))
+    heating = tool("set_temperature", "Set the heating of a room.", "room", "degrees")
+    call = CallSigns(MESSAGE if "to" in arguments else heating, arguments, trusted=False)
+    judge = grounds(*earlier, said)
+    assert judge.is_needless(call) is left_out
+    trusted = CallSigns(heating, arguments, trusted=True)
+    assert not judge.is_needless(trusted)
+
+
 def test_an_answer_to_a_question_is_not_judged_by_its_verb() -> None:
     asked = AssistantItem("Shall I send that or play it?")
     assert not needless("a song by Ida", asked, "order them", call=MUSIC, query="Ida")
