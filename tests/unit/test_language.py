@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import cast, get_args
 
@@ -74,8 +75,8 @@ def test_every_sentence_has_a_label_and_stands_there_once(task: Task) -> None:
     found = sentences(task)
     assert {each.label for each in found} == set(LABELS[task])
     assert {each.language for each in found} == {"en", "de"}
-    texts = [(each.language, each.text.casefold()) for each in found]
-    assert [text for text in set(texts) if texts.count(text) > 1] == []
+    texts = Counter((each.language, each.text.casefold()) for each in found)
+    assert [text for text, count in texts.items() if count > 1] == []
 
 
 def test_a_line_without_a_label_of_its_task_is_told_with_its_place(tmp_path: Path) -> None:
