@@ -1,7 +1,7 @@
 """A linear model over n-grams: odds for each label of a task, in a tenth of a millisecond.
 
 `python -m tests.train TASK` makes one from the sentences in tests/data/sentences. None comes with
-the package yet: what they have learned so far is less than what the lists of words know.
+the package yet, and nothing asks one.
 """
 
 from __future__ import annotations
