@@ -53,6 +53,8 @@ SIMILAR: Final = 0.65
 """Likeness (0 to 1) from which two spellings are one name: Mum and Mom have 0.67."""
 NEARLY_SAME: Final = 0.85
 """Likeness from which a value is an example's: "Chaz Nous" and "Chez Nous" have 0.89."""
+NAME_CHARS: Final = 80
+"""Characters of a value that may be an example's with a letter misread."""
 _CLOCK: Final = re.compile(r"(\d{1,2}):\d\d")
 _NO_WORDS: Final = re.compile(r"(?<![\w\"])(?:true|false|null)(?![\w\"])")
 _LETTERS_MIN: Final = 4
@@ -348,6 +350,8 @@ def _is_same_value(value: object, shown: object) -> bool:
     """Return whether a value is an example's, perhaps with a letter that was misread."""
     if not isinstance(value, str) or not isinstance(shown, str):
         return not isinstance(value, bool) and value == shown
+    if max(len(value), len(shown)) > NAME_CHARS:  # to compare two pages would hold the loop
+        return value == shown
     return SequenceMatcher(None, value.casefold(), shown.casefold()).ratio() >= NEARLY_SAME
 
 

@@ -21,7 +21,8 @@ ARGUMENTS_MAX: Final = 32
 """Arguments of one call that are looked at."""
 _WRITTEN: Final = re.compile(r"\s*(\d{1,2}):(\d\d)\s*")
 _FROM_ANOTHER: Final = frozenset(
-    "before after earlier later sooner until till from between around about".split()  # noqa: SIM905
+    {"before", "after", "earlier", "later", "sooner", "until", "till", "from", "between"}
+    | {"around", "about"}
 )
 """With one of these words another time than the one that is said may be meant."""
 

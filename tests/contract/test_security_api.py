@@ -115,18 +115,19 @@ async def test_what_a_model_writes_reaches_a_server_as_arguments_and_nothing_els
         await tier.aclose()
 
 
+def learn(*words: str) -> None:
+    """Have the tool `read` of a server described in these words, one time after the other."""
+    config = ServerConfig(name="files", command="x")
+    for said in words:
+        pins = Pins(paths.tool_pins())
+        pins.read([config])
+        pins.vet(config, [ToolDefinition("read", said, {})])
+        pins.write()
+
+
 async def test_what_is_accepted_in_a_terminal_is_read_and_agreed_to_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = ServerConfig(name="files", command="x")
-
-    def learn(*words: str) -> None:
-        for said in words:
-            pins = Pins(paths.tool_pins())
-            pins.read([config])
-            pins.vet(config, [ToolDefinition("read", said, {})])
-            pins.write()
-
     await asyncio.to_thread(learn, "Reads.", "Reads and sends.")
     waits = await asyncio.to_thread(Pins(paths.tool_pins()).waiting)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
@@ -150,15 +151,6 @@ async def test_what_is_accepted_in_a_terminal_is_read_and_agreed_to_first(
 async def test_accepting_prints_both_wordings_and_names_what_waits(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    config = ServerConfig(name="files", command="x")
-
-    def learn(*words: str) -> None:
-        for said in words:
-            pins = Pins(paths.tool_pins())
-            pins.read([config])
-            pins.vet(config, [ToolDefinition("read", said, {})])
-            pins.write()
-
     await asyncio.to_thread(learn, "Reads.", "Reads [bold]and sends.")
     with pytest.raises(ConfigError, match=r"no tool of 'mail' waits .* what waits: files__read"):
         await accept_changed_tools("mail")

@@ -65,7 +65,8 @@ class Kitchen:
 
 @asynccontextmanager
 async def kitchen(livekit: LiveKit, folder: Path, model: ScriptedModel) -> AsyncGenerator[Kitchen]:
-    (folder / "caal.toml").write_text("[toolsets.timers]\n", encoding="utf-8")
+    table = "[toolsets.timers]\nrequests = true\n"
+    (folder / "caal.toml").write_text(table, encoding="utf-8")
     here, name = rtc.Room(), f"kitchen-{uuid.uuid4().hex[:8]}"
     place = Kitchen(name, here)
     agent = CaalAgent(
@@ -115,3 +116,23 @@ async def test_who_comes_back_is_told_what_rang_meanwhile(livekit: LiveKit, tmp_
         assert not any("oven" in words for words in place.said()[1:])
         async with Ear(livekit, place.name, TRACK_NAME, identity="person"):
             await place.until_said("While I couldn't reach you, you had a reminder at")
+
+
+async def test_a_request_kept_for_later_is_answered_in_its_room(
+    livekit: LiveKit, tmp_path: Path
+) -> None:
+    kept = {"request": "tell me which timers are set", "when": "in 3 seconds"}
+    model = ScriptedModel([ScriptedCall("schedule", kept)], [ScriptedCall("list_timers", {})])
+    async with (
+        kitchen(livekit, tmp_path, model) as place,
+        Ear(livekit, place.name, TRACK_NAME, identity="person") as person,
+    ):
+        await place.sees_somebody()
+        words = "Tell me in 3 seconds which timers are set."
+        await person.room.local_participant.send_text(words, topic="lk.chat")
+        await place.until_said("Shall I schedule")
+        await person.room.local_participant.send_text("yes", topic="lk.chat")
+        await place.until_said("I'll do this at")
+        await place.until_said("As you asked earlier: tell me which timers are set.")
+        await place.until_said("Nothing is set.")
+    assert CuePlayed("ring") in place.events

@@ -15,21 +15,27 @@ RINGS_S = 30.0
 """Seconds within which a timer of one second must have rung."""
 
 
-async def test_a_timer_rings_where_there_is_no_room(tmp_path: Path) -> None:
-    (tmp_path / "caal.toml").write_text("[toolsets.timers]\n", encoding="utf-8")
-    rang = asyncio.Event()
+def agent_of(folder: Path, table: str, words: str) -> tuple[CaalAgent, asyncio.Event]:
+    """An agent with a table of caal.toml, and an event that is set once it says `words`."""
+    (folder / "caal.toml").write_text(table, encoding="utf-8")
+    said = asyncio.Event()
 
     def note(event: Event) -> None:
-        if isinstance(event, Spoken) and event.text == "Your tea timer is done.":
-            rang.set()
+        if isinstance(event, Spoken) and event.text == words:
+            said.set()
 
     agent = CaalAgent(
-        settings=load_settings({}, tmp_path / "caal.toml"),
+        settings=load_settings({}, folder / "caal.toml"),
         tiers={},
         warm=False,
         on_event=note,
         cue_sink=SilentCueSink(),
     )
+    return agent, said
+
+
+async def test_a_timer_rings_where_there_is_no_room(tmp_path: Path) -> None:
+    agent, rang = agent_of(tmp_path, "[toolsets.timers]\n", "Your tea timer is done.")
     model = ScriptedModel([ScriptedCall("set_timer", {"length": "2 seconds", "name": "tea"})])
     async with AgentConversation(agent, model) as talk:
         turn = await talk.say("set a timer for 2 seconds for the tea")
@@ -41,21 +47,8 @@ async def test_a_timer_rings_where_there_is_no_room(tmp_path: Path) -> None:
 
 
 async def test_a_request_for_later_needs_a_yes_and_is_answered_at_its_time(tmp_path: Path) -> None:
-    text = "[toolsets.timers]\nrequests = true\n"
-    (tmp_path / "caal.toml").write_text(text, encoding="utf-8")
-    answered = asyncio.Event()
-
-    def note(event: Event) -> None:
-        if isinstance(event, Spoken) and event.text == "Nothing is set.":
-            answered.set()
-
-    agent = CaalAgent(
-        settings=load_settings({}, tmp_path / "caal.toml"),
-        tiers={},
-        warm=False,
-        on_event=note,
-        cue_sink=SilentCueSink(),
-    )
+    table = "[toolsets.timers]\nrequests = true\n"
+    agent, answered = agent_of(tmp_path, table, "Nothing is set.")
     kept = {"request": "tell me which timers are set", "when": "in 3 seconds"}
     model = ScriptedModel([ScriptedCall("schedule", kept)], [ScriptedCall("list_timers", {})])
     async with AgentConversation(agent, model) as talk:
