@@ -30,7 +30,7 @@ from caal_node.models.document_lookup import (
     naming_source,
 )
 from caal_node.models.hedge_search import search_call, searching_if_hedged
-from caal_node.models.left_parts import LEFT, left_part, question_for
+from caal_node.models.left_parts import LEFT, ClaimedParts, left_part, question_for
 from caal_node.models.llm import SERVER_RUN
 from caal_node.models.question import Question
 from caal_node.models.refused_reply import asking_if_refused
@@ -213,7 +213,7 @@ class CheckedReply:
         may_ask = self._question.may_call and not self._question.must_call
         correction = ClaimCorrection(
             self._ledger,
-            self._question.tools.schemas,
+            self._question,
             ask_again if may_ask else None,
             self._tell,
             self._spec_of,
@@ -233,6 +233,7 @@ class CheckedReply:
         checks: list[SpokenCheck] = []
         if self._settings.claims == "check":
             checks.append(ClaimCheck(self._ledger))
+            checks.append(ClaimedParts(self._question, self._ledger, self._spec_of))
             checks.append(
                 UnreadStates(self._ledger, self._question.tools.schemas, self._told_before())
             )

@@ -44,6 +44,12 @@ class Judged:
     held: tuple[str, ...]
     """The clauses that were held back and might have been said."""
 
+    @property
+    def acted(self) -> bool:
+        """Whether a call of its turn has worked that may have changed something."""
+        turn = self.reply.ledger.turn
+        return any(entry.state == "done" and not entry.reads for entry in turn)
+
 
 def labelled(name: str) -> list[LabelledReply]:
     """Return the replies of `tuning` or `held_out`."""

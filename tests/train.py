@@ -1,8 +1,8 @@
 """Trains a judge of sentences: `python -m tests.train TASK`, with TASK clause, request or answer.
 
 It reads tests/data/sentences/TASK, and says how well the sentences of each file are judged by what
-was learned from all others. `--out FILE` keeps what was learned from all of them; `--held-out`
-judges the sentences that are held out by it, which nobody reads.
+was learned from all others. `--keep` writes what was learned from all of them where the package
+reads it; `--held-out` judges the sentences that are held out by it, which nobody reads.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
+from hashlib import sha256
 from typing import Any, Final, cast
 
 import numpy as np
 
-from caal_node.language.judge import Judge, Task
+from caal_node.language.judge import Judge, Task, weights_file
 from caal_node.language.ngrams import BUCKETS, ngrams
 from tests.labelled_sentences import LABELS, Sentence, sentences
 
@@ -48,7 +48,15 @@ def train(task: Task, known: Sequence[Sentence]) -> Judge:
     largest = np.abs(weights).max(axis=0)
     whole = np.round(weights / largest * STEPS).astype(np.int8)
     scale = (largest / STEPS).astype(np.float32)
-    return Judge(labels, whole, scale, learner.intercept_[order].astype(np.float32))
+    bias = learner.intercept_[order].astype(np.float32)
+    return Judge(labels, whole, scale, bias, source_of(known))
+
+
+def source_of(known: Sequence[Sentence]) -> str:
+    """Return a checksum of sentences and of how they are read and learned."""
+    read = [[*map(int, ngrams(sentence.text))] for sentence in known]
+    labels = [sentence.label for sentence in known]
+    return sha256(repr((read, labels, BUCKETS, SLACK, LEAST, STEPS)).encode()).hexdigest()[:16]
 
 
 def judged(judge: Judge, asked: Sequence[Sentence]) -> list[tuple[Sentence, str, float]]:
@@ -86,7 +94,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("task", choices=LABELS)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write what was learned there")
+    parser.add_argument("--keep", action="store_true", help="write the package's weights")
     parser.add_argument("--held-out", action="store_true", help="judge the sentences held out")
     parser.add_argument("--misses", type=int, default=0, help="print so many mistakes")
     given = parser.parse_args()
@@ -95,7 +103,7 @@ def main() -> int:
     judge = train(task, known)
     if given.held_out:
         report(task, judged(judge, sentences(task, held_out=True)), misses=given.misses)
-    else:
+    elif not given.keep:
         found = list[tuple[Sentence, str, float]]()
         for topic in sorted({sentence.topic for sentence in known}):
             others = [sentence for sentence in known if sentence.topic != topic]
@@ -103,10 +111,10 @@ def main() -> int:
             found += judged(train(task, others), own)
         print("Each file judged by what was learned from the others:")
         report(task, found, misses=given.misses)
-    if given.out is not None:
-        judge.save(given.out)
-        size = given.out.stat().st_size / 1000
-        print(f"{given.out}: {size:.0f} kB, of {len(known)} sentences")
+    if given.keep:
+        file = weights_file(task)
+        judge.save(file)
+        print(f"{file}: {file.stat().st_size / 1000:.0f} kB, of {len(known)} sentences")
     return 0
 
 

@@ -126,3 +126,8 @@ def name_reads(name: str) -> bool:
     """Say whether a name is one of a tool that only reads: `get_weather`, not `get_and_delete`."""
     words = [word.lower() for word in _WORD.findall(name)]
     return bool(words) and words[0] in _READING_VERBS and not _CHANGING_WORDS.intersection(words)
+
+
+def tool_reads(exposed: str, effect: Effect) -> bool:
+    """Say whether a tool, by the model's name for it, only tells something."""
+    return effect == "read" or name_reads(exposed.rpartition("__")[2])

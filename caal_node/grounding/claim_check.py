@@ -1,33 +1,53 @@
 """Whether a turn's calls cover what an answer claims to have done.
 
-A call covers a claim of its own action about its own things. One that failed, was refused, was only
-told of in a dry run, or has no result yet never counts as done; what is under way or promised is
-covered by a call that waits for its result as well.
+What a clause claims is judged by a model that has learned it from labelled clauses
+(`caal_node.language`); whether it was done, the turn's calls say. To deny what was done is worse
+than to let a claim pass: where a call of the turn has worked that may change something, only what
+a call without success was for is held, and what no call was for of several things asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
-from caal_node.grounding.action_claims import (
-    ActionClaim,
-    ClaimKind,
-    RequestKind,
-    claims_in,
-    is_conditional,
-    request_kind,
-)
-from caal_node.grounding.action_words import ANYTHING, LOOK_UP, REQUESTED, ActionWords, action_words
-from caal_node.grounding.call_words import CallWords, call_words, does, known_stems
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import NotDone, Say
-from caal_node.policy.heard_words import COMMON, stem, stems, words
+from caal_node.grounding.stated_states import says_state
+from caal_node.language.judge import judge_of
+from caal_node.language.ngrams import READ_CHARS
+from caal_node.policy.heard_words import COMMON, stem, stems
 
-ENTRIES_MAX: Final = 64
-"""Calls of a turn that are looked at, and as many of earlier ones: twice what a turn may have."""
+Claim: TypeAlias = Literal["done", "underway", "promise", "looked"]
+CLAIMS: Final[tuple[Claim, ...]] = ("done", "underway", "promise", "looked")
+"""The labels of clauses that claim something of the agent."""
+CLAIMED: Final = 0.6
+"""Odds together from which a clause is a claim. See docs/honesty.md for what that holds and lets
+through."""
+SURELY: Final = 0.8
+"""The same where the person wants nothing done."""
+HINTED: Final = 0.3
+"""Odds of a claim from which a clause that tells a result of what was asked for is one."""
+CALL_CHARS: Final = 300
+"""Characters of a call's arguments whose words count as the call's."""
+Intent: TypeAlias = Literal["act", "tell", "none"]
+"""Whether a request wants something done, wants something told, or neither."""
+_INTENTS: Final[Mapping[Intent, Sequence[str]]] = {
+    "act": ("command", "yes", "correction", "cancel"),
+    "tell": ("lookup", "talk", "knowledge"),
+    "none": ("chat", "aside", "no"),
+}
+_CLAUSES: Final = judge_of("clause")
+_REQUESTS: Final = judge_of("request")
+"""They are read with the module: no turn may wait for a file."""
+_QUOTED: Final = re.compile(r"\"[^\"]*(?:\"|$)|“[^”]*(?:”|$)|«[^»]*(?:»|$)|„[^“”]*(?:[“”]|$)")
+_ALL: Final = frozenset(
+    map(stem, ("both", "all", "everything", "everyone", "beide", "alle", "alles"))
+)
+_ALREADY: Final = frozenset(map(stem, ("already", "still", "schon", "bereits", "noch")))
 
 
 class ClaimCheck:
@@ -36,185 +56,124 @@ class ClaimCheck:
     `ledger` is asked for at each clause, as calls of the same reply join it.
     """
 
-    def __init__(self, ledger: Callable[[], Ledger], language: str = "en") -> None:
-        self._ledger = ledger
-        self._words = action_words(language)
-        self._before: ClaimKind | None = None
-        self._conditional = False
+    def __init__(self, ledger: Callable[[], Ledger]) -> None:
+        self._ledger: Final = ledger
+        self._before = ""
+        """What the sentence has in front of the next clause."""
+        self._invented = False
+        """Whether the rest of the sentence tells what was found by a look-up that was none."""
 
     def check(self, clause: str) -> Say | NotDone:
         """Return the clause, or that it claims what the turn's calls do not cover."""
-        ledger = self._ledger()
-        request = request_kind(ledger.request, self._words)
-        claims = [] if self._conditional else claims_in(clause, request, self._words, self._before)
-        self._remember(clause, claims)
-        if not claims:
+        before, goes_on = self._before, clause.rstrip()[-1:] not in ".!?…" and clause[-1:] != "\n"
+        self._before = (before + clause)[-READ_CHARS:] if goes_on else ""
+        invented, self._invented = self._invented, False
+        if not clause.strip() or clause.rstrip().endswith("?"):
             return Say(clause)
-        if all(covers(ledger, claim, request, self._words) for claim in claims):
+        if not invented and not is_uncovered(clause, _odds(clause, before), self._ledger()):
             return Say(clause)
+        self._invented = goes_on and (invented or claim_of(clause) == "looked")
         return NotDone(clause)
 
-    def kinds(self, clause: str) -> frozenset[ClaimKind]:
-        """Return what kinds of claims a clause holds, by itself."""
-        request = request_kind(self._ledger().request, self._words)
-        return frozenset(claim.kind for claim in claims_in(clause, request, self._words))
 
-    def _remember(self, clause: str, claims: Sequence[ActionClaim]) -> None:
-        end = clause.rstrip()[-1:]
-        goes_on = end not in ".!?…" and not clause.endswith("\n")
-        opens = self._conditional or is_conditional(clause, self._words)
-        self._conditional = goes_on and opens and not claims
-        self._before = claims[-1].kind if goes_on and claims else None
+def _odds(clause: str, before: str = "") -> Mapping[str, float]:
+    """Return how likely each label of a clause is. What stands in front of it in its sentence may
+    make it no claim ("If you like, "), and never one."""
+    odds = clause_odds(clause)
+    if not before:
+        return odds
+    whole = clause_odds((before + clause)[-READ_CHARS:])
+    return {
+        label: min(odds[label], whole[label]) if label in CLAIMS else odds[label] for label in odds
+    }
 
 
-def covers(ledger: Ledger, claim: ActionClaim, request: RequestKind, words: ActionWords) -> bool:
-    """Say whether the calls of `ledger` cover `claim`."""
-    turn, earlier = (_calls(each, words) for each in (ledger.turn, ledger.earlier))
-    if words.frames["already"].search(claim.text) or not request.commands(claim.action, words):
-        turn = earlier + turn  # what was done before is reported, and nothing is asked for
-    counted = ("done",) if claim.kind == "done" else ("done", "pending")
-    done = [call for call in turn if call.state in counted]
-    open_calls = [call for call in turn if call.state not in counted and not _mended(call, done)]
-    if claim.action == LOOK_UP:
-        return bool(done)
-    told = [call for call in done if call.reads]
-    if not claim.by_agent and told and _so_already(claim, told, words):
+@lru_cache(64)
+def clause_odds(clause: str) -> Mapping[str, float]:
+    """Return how likely each label of a clause is, without what it quotes."""
+    return _CLAUSES.odds(_QUOTED.sub(" ", clause))
+
+
+def claims(clause: str) -> bool:
+    """Say whether a clause claims something by itself, whoever covers it."""
+    return _share(clause_odds(clause), CLAIMS) >= CLAIMED
+
+
+def claim_of(clause: str) -> Claim | Literal["state"]:
+    """Return what a clause that was held most likely claims."""
+    odds = clause_odds(clause)
+    return max((*CLAIMS, "state"), key=lambda label: odds[label])
+
+
+@lru_cache(64)
+def intent_of(request: str) -> Intent:
+    """Return what a person's words most likely are for."""
+    odds = _REQUESTS.odds(request)
+    return max(_INTENTS, key=lambda intent: _share(odds, _INTENTS[intent]))
+
+
+def is_uncovered(clause: str, odds: Mapping[str, float], ledger: Ledger) -> bool:
+    """Say whether a clause with such odds claims what the calls of `ledger` do not cover."""
+    acted = [entry for entry in ledger.turn if entry.state == "done" and not entry.reads]
+    if acted:
+        return _is_of_failed(clause, odds, ledger.turn)
+    wanted = intent_of(ledger.request) == "act"
+    tells_earlier = not wanted or not stems(clause).isdisjoint(_ALREADY)
+    if tells_earlier and any(entry.state == "done" for entry in ledger.earlier):
+        return False  # what was done before is told of
+    waiting = any(entry.state == "pending" for entry in ledger.turn)
+    looked = any(entry.state == "done" for entry in ledger.turn)
+    open_claims = ["done"]
+    if not waiting:
+        open_claims += ["underway", "promise"]
+        if not looked:
+            open_claims.append("looked")
+    if _share(odds, open_claims) >= (CLAIMED if wanted else SURELY):
         return True
-    acted = [call for call in done if not call.reads]
-    if claim.action == ANYTHING and not acted and not request.actions:
-        acted = done  # "Done." behind a look-up, where nothing else was asked for
-    things = things_of(claim, words)
-    asked = known_stems(stems(ledger.request), words)
-    alone = len(acted) == 1
-    fitting = [call for call in acted if _fits(call, claim, things, asked, request, words, alone)]
-    if not fitting:
+    return wanted and not looked and _tells_result(clause, odds, ledger)
+
+
+def _share(odds: Mapping[str, float], labels: Iterable[str]) -> float:
+    return sum(odds[label] for label in labels)
+
+
+def _tells_result(clause: str, odds: Mapping[str, float], ledger: Ledger) -> bool:
+    """Say whether a clause tells what was asked for as if it were so: "the light is on"."""
+    said = stems(clause)
+    if not said.isdisjoint(_ALREADY) or (said & stems(ledger.request)) <= COMMON:
         return False
-    return _nothing_left_out(claim, things, fitting, open_calls, words)
+    if not says_state(clause) and (ledger.turn or _share(odds, CLAIMS) < HINTED):
+        return False  # a failed call may tell how things are
+    return _share(odds, (*CLAIMS, "state")) >= CLAIMED
 
 
-def _calls(entries: Sequence[LedgerEntry], words: ActionWords) -> list[CallWords]:
-    newest = entries[-ENTRIES_MAX:]
-    return [call_words(entry, words, len(newest)) for entry in newest]
-
-
-def _fits(
-    call: CallWords,
-    claim: ActionClaim,
-    things: frozenset[str],
-    asked: frozenset[str],
-    request: RequestKind,
-    words: ActionWords,
-    alone: bool,
-) -> bool:
-    """Say whether a call does what is claimed, with one of the claim's things if it names any."""
-    if claim.action == ANYTHING:
-        return (
-            not request.actions
-            or not call.actions
-            or call.general
-            or _related(call.actions, request.actions, words)
-        )
-    if claim.action == REQUESTED:
-        if call.actions & words.specific and not stems(call.tool) & asked:
-            return False
-        return not things or bool(things & call.things) or (alone and things <= asked)
-    if claim.action in call.against or not does(call, claim.action, request, words):
+def _is_of_failed(clause: str, odds: Mapping[str, float], turn: Iterable[LedgerEntry]) -> bool:
+    """Say whether a clause tells as done what only calls without success were for, or speaks of all
+    where there is such a call."""
+    said = stems(clause)
+    of_all = not said.isdisjoint(_ALL)
+    if _share(odds, (*CLAIMS, "state") if of_all or says_state(clause) else CLAIMS) < CLAIMED:
         return False
-    if not things or things & call.things:
-        return True
-    if not things & asked:
-        return False
-    if claim.action not in call.actions:
-        # Of a tool that says nothing of itself ("night_mode"), the request says what it does.
-        return alone and not call.actions and claim.action not in words.outward
-    # It does what is claimed, with what was asked for: its arguments may say that by a number.
-    return request.actions <= words.related[claim.action]
-
-
-def _related(some: frozenset[str], others: frozenset[str], words: ActionWords) -> bool:
-    return any(words.related[name] & others for name in some)
-
-
-def _nothing_left_out(
-    claim: ActionClaim,
-    things: frozenset[str],
-    fitting: Sequence[CallWords],
-    open_calls: Sequence[CallWords],
-    words: ActionWords,
-) -> bool:
-    """Say whether the claim names nothing that only a call without success, or none, was about."""
-    known = frozenset[str]().union(*(call.things for call in fitting))
-    named = frozenset(w for w in words.places if stem(w) in things)
-    if any(stem(place) not in known for place in named) and any(
-        stem(place) in known for place in words.places
-    ):
-        return False
-    missed = [
-        call
-        for call in open_calls
-        # Whoever was asked and said no knows that it was not done.
-        if not call.declined and (claim.action == ANYTHING or _same_kind(call, fitting))
-    ]
-    if any(things & (call.own - known) for call in open_calls):
-        return False
-    if missed and words.frames["everything"].search(claim.text):
-        return False
-    if missed and not things & known and not _counts(claim, len(fitting)):
-        return False
-    if claim.action in ("send", "call"):
-        return not _other_person(claim, known, words)
-    return True
-
-
-def _counts(claim: ActionClaim, done: int) -> bool:
-    """Say whether the claim names a number of things that so many calls have done."""
-    told = [int(word) for word in map(stem, words(claim.text)) if word.isdecimal()]
-    return bool(told) and max(told) <= done
-
-
-def _same_kind(call: CallWords, fitting: Sequence[CallWords]) -> bool:
-    return any(call.tool == other.tool or call.actions & other.actions for other in fitting)
-
-
-def _other_person(claim: ActionClaim, known: frozenset[str], language: ActionWords) -> bool:
-    """Say whether the claim names a receiver whom no call names."""
-    pairs = pairwise(words(claim.text))
-    receivers = [after for before, after in pairs if before in language.receivers]
-    named = [one for one in receivers if one not in language.no_receivers]
-    return bool(named) and not any(stem(one) in known for one in named)
-
-
-def _mended(call: CallWords, done: Sequence[CallWords]) -> bool:
-    """Say whether a call without success was made again with success."""
+    done = [entry for entry in turn if entry.state == "done"]
+    known = frozenset[str]().union(*map(_own, done))
+    missed = [entry for entry in turn if entry.state not in ("done", "pending")]
     return any(
-        other.tool == call.tool and 2 * len(call.own & other.own) > len(call.own) - (not call.own)
-        for other in done
+        of_all or not said.isdisjoint(_own(entry) - known)
+        for entry in missed
+        if not _is_mended(entry, done)
     )
 
 
-def _so_already(claim: ActionClaim, told: Sequence[CallWords], language: ActionWords) -> bool:
-    """Say whether the claim tells what a call has found to be so."""
-    said = language.frames["already"].search(claim.text)
-    return said is not None and any(stems(claim.text) & call.things for call in told)
+def _own(entry: LedgerEntry) -> frozenset[str]:
+    """Return the stems of what a call was made with."""
+    text = json.dumps([*entry.arguments.values()], ensure_ascii=False)[:CALL_CHARS]
+    return stems(text) - COMMON
 
 
-@lru_cache(256)
-def _things_in(text: str, language: ActionWords) -> frozenset[str]:
-    verbs = language.verbs
-    for form in (verbs.past, verbs.ing, verbs.base):
-        for match in form.finditer(text):
-            head = match[0].split(" ")
-            inside = " ".join(head[1:-1]) if len(head) > 1 else ""
-            text = text.replace(match[0], inside, 1)
-    for phrase in (verbs.states, *verbs.phrases.values()):
-        text = phrase.sub(" ", text)
-    left = words(language.frames["shortened"].sub(" ", text))
-    left = [word for word in left if word not in language.no_objects and word not in language.tools]
-    found = known_stems(map(stem, left), language) - COMMON
-    # Whether a number is right is another check's: "six" may be 18:00 in the call.
-    return frozenset(word for word in found if not word.isdecimal())
-
-
-def things_of(claim: ActionClaim, language: ActionWords) -> frozenset[str]:
-    """Return the stems of what a claim is about."""
-    return _things_in(claim.text, language)
+def _is_mended(entry: LedgerEntry, done: Iterable[LedgerEntry]) -> bool:
+    """Say whether a call without success was made again with success."""
+    own = _own(entry)
+    return any(
+        other.tool == entry.tool and 2 * len(own & _own(other)) > len(own) - (not own)
+        for other in done
+    )

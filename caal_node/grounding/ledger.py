@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from caal_node.core.items import CallItem, Item, ResultItem, UserItem
-from caal_node.core.tool_spec import Effect, ToolSpec
+from caal_node.core.tool_spec import Effect, ToolSpec, tool_reads
 
 CallState: TypeAlias = Literal["done", "failed", "refused", "dry_run", "pending"]
 """How a call ended. "failed" is an error or a deadline that passed, "refused" one that a rule or a
@@ -37,6 +37,11 @@ class LedgerEntry:
     description: str = ""
     by_server: bool = False
     """Whether the model's server has run it, so that nobody here has seen its result."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether it only tells something."""
+        return tool_reads(self.tool, self.effect)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ _SIDES: Final[Mapping[str, tuple[int, int]]] = {
     for side, alike in enumerate(sides)
     for word in alike
 }
-_STATE_STEMS: Final = frozenset(map(stem, _SIDES))
+STATE_STEMS: Final = frozenset(map(stem, _SIDES))
 _WORDS: Final = "|".join(_SIDES)
 _SAID: Final = re.compile(
     r"\b(?P<be>is|are|['’]s|['’]re|isn['’]t|aren['’]t)\s+"
@@ -45,9 +45,14 @@ def says_state(clause: str) -> bool:
     return _SAID.search(clause) is not None
 
 
+def without_states(clause: str) -> str:
+    """Return a clause without such states: "the door "."""
+    return _SAID.sub(" ", clause)
+
+
 def asks_for_state(request: str) -> bool:
     """Say whether a request has a word for such a state: "did I lock the door"."""
-    return not _STATE_STEMS.isdisjoint(map(stem, words(request)))
+    return not STATE_STEMS.isdisjoint(map(stem, words(request)))
 
 
 class StatedStates:
@@ -111,7 +116,7 @@ def _within(value: Any, names: frozenset[str], depth: int) -> Iterator[_State]:
         return
     members = cast("dict[str, Any]", value)
     own = " ".join(one for one in members.values() if isinstance(one, str) and len(one) < 80)
-    here = names | (frozenset(map(stem, words(own))) - COMMON - _STATE_STEMS)
+    here = names | (frozenset(map(stem, words(own))) - COMMON - STATE_STEMS)
     for name, member in members.items():
         if isinstance(member, dict | list):
             within = names | frozenset(map(stem, words(name)))

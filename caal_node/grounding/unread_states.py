@@ -1,7 +1,7 @@
-"""Holds a state that no call has read: "the back door is locked", where only that was asked.
+"""Holds a state that no call has read: "the back door is locked", "it is already off".
 
-Only what is certain is held: the person asks whether a thing is open or locked or on, a tool knows
-of such a thing, and neither a result, nor a call, nor anybody's words say anything of it.
+Only what is certain is held: the person asks whether a thing is open or locked or on, or wants it
+so, a tool knows of such a thing, and neither a result, nor a call, nor anybody's words tell of it.
 """
 
 from __future__ import annotations
@@ -12,19 +12,26 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from caal_node.core.tool_spec import ToolSchema
-from caal_node.grounding.action_claims import plain
-from caal_node.grounding.action_words import action_words
-from caal_node.grounding.call_words import call_words, known_stems
-from caal_node.grounding.claim_tools import reports_state, things_named
+from caal_node.grounding.claim_check import clause_odds, intent_of
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import NotDone, Say
-from caal_node.grounding.stated_states import asks_for_state, says_state
-from caal_node.policy.heard_words import stems
+from caal_node.grounding.stated_states import (
+    STATE_STEMS,
+    asks_for_state,
+    says_state,
+    without_states,
+)
+from caal_node.policy.heard_words import COMMON, NO, QUESTIONS, YES, stem, stems
 
 RESULT_CHARS: Final = 8_000
 """Characters of an earlier result that are read; a longer one may tell of anything."""
-_ASKS_OTHERWISE: Final = re.compile(r"^(?:\w+[,.]? )?(?:how|why|when|where|who|what)\b")
+SURELY: Final = 0.5
+"""Odds of a state or a claim from which a clause tells one, and supposes none."""
+_ASKS_OTHERWISE: Final = re.compile(
+    r"^(?:\w+[,.]? )?(?:how|why|when|where|who|what)\b", re.IGNORECASE
+)
 """A question that is not answered by a state alone."""
+_NO_THINGS: Final = COMMON | STATE_STEMS | YES | NO | frozenset(map(stem, QUESTIONS))
 
 
 class UnreadStates:
@@ -42,52 +49,40 @@ class UnreadStates:
         self._ledger: Final = ledger
         self._tools: Final = tools
         self._told: Final = told
-        self._words: Final = action_words()
 
     def check(self, clause: str) -> Say | NotDone:
         """Return the clause, or that it reports a state that was not read."""
         if not says_state(clause) or clause.rstrip().endswith("?"):
             return Say(clause)
-        ledger = self._ledger()
-        if not reports_state(clause, ledger) or self._depends(clause):
+        ledger, odds = self._ledger(), clause_odds(clause)
+        if intent_of(ledger.request) == "none" or odds["state"] + odds["done"] < SURELY:
             return Say(clause)
-        if not self._asks_for_state(ledger.request):
+        if _ASKS_OTHERWISE.match(ledger.request) or not asks_for_state(ledger.request):
             return Say(clause)
-        things = things_named(clause, ledger, self._words)
-        if not things:
-            return Say(clause)
-        if self._is_known(things, ledger) or not self._has_tool(things):
+        texts = ledger.request, without_states(clause)
+        asked, told = (stems(text) - _NO_THINGS for text in texts)
+        things = asked & told if told else asked
+        if not things or self._is_known(things, ledger) or not self._has_tool(things):
             return Say(clause)
         return NotDone(clause)
 
-    def _asks_for_state(self, request: str) -> bool:
-        text = plain(request)
-        return (
-            not self._depends(text) and _ASKS_OTHERWISE.match(text) is None and asks_for_state(text)
-        )
-
-    def _depends(self, text: str) -> bool:
-        frames = self._words.frames
-        return any(frames[key].search(plain(text)) for key in ("conditions", "past_times"))
-
     def _is_known(self, things: frozenset[str], ledger: Ledger) -> bool:
-        turn = ledger.turn
-        if any(not things.isdisjoint(known_stems(stems(text), self._words)) for text in self._told):
+        if any(not things.isdisjoint(stems(text)) for text in self._told):
             return True
-        if any(entry.effect == "read" or call_words(entry, self._words).reads for entry in turn):
+        if any(entry.reads for entry in ledger.turn):
             return True  # Whether it fits is the facts' check.
-        return any(self._tells(entry, things) for entry in (*turn, *ledger.earlier))
-
-    def _tells(self, entry: LedgerEntry, things: frozenset[str]) -> bool:
-        if entry.by_server or len(entry.result) > RESULT_CHARS:
-            return True
-        text = f"{' '.join(entry.arguments)} {entry.result}"
-        found = call_words(entry, self._words).things | known_stems(stems(text), self._words)
-        return not things.isdisjoint(found)
+        return any(_tells(entry, things) for entry in (*ledger.turn, *ledger.earlier))
 
     def _has_tool(self, things: frozenset[str]) -> bool:
         return any(
-            not things.isdisjoint(known_stems(stems(text), self._words))
+            not things.isdisjoint(stems(text))
             for tool in self._tools
             if any(thing in (text := json.dumps(tool["function"]).lower()) for thing in things)
         )
+
+
+def _tells(entry: LedgerEntry, things: frozenset[str]) -> bool:
+    if entry.by_server or len(entry.result) > RESULT_CHARS:
+        return True
+    text = f"{entry.tool} {json.dumps(entry.arguments)[:RESULT_CHARS]} {entry.result}"
+    return not things.isdisjoint(stems(text))

@@ -20,12 +20,14 @@ from livekit.agents.utils import shortuuid
 from caal_node.core.events import ClaimBecame, ClaimCorrected
 from caal_node.core.items import AssistantItem, CallItem, Item, UserItem
 from caal_node.core.prompt_files import read, sentence
-from caal_node.core.tool_spec import ToolSchema, ToolSpec
-from caal_node.grounding.claim_tools import fitting_tools, is_asked_for, is_looked_up, is_promised
+from caal_node.core.tool_spec import ToolSpec, tool_reads
+from caal_node.grounding.call_grounds import unique_words
+from caal_node.grounding.claim_check import claim_of, intent_of
 from caal_node.grounding.clauses import CLAUSE_CHARS
 from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry, ledger_of
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.question import Question
+from caal_node.models.strategies.tool_relevance import fits, relevance_of
 
 logger = logging.getLogger("caal_node")
 
@@ -33,6 +35,8 @@ AskAgain: TypeAlias = Callable[[str], AbstractAsyncContextManager[AsyncIterable[
 """It asks the model for the call of a claim, once."""
 CLAIMED: Final = "claimed_"
 """How the id of a call begins that took the place of a claim."""
+FITS: Final = 1.0
+"""Words that a tool shares with the request and the claim (`unique_words`) from which it fits."""
 LEDGER_ITEMS: Final = 160
 """Items of a conversation in which calls are looked for, the newest: a turn has 32 calls."""
 _FAILED: Final[dict[CallState, str]] = {"failed": "tool_failed", "refused": "tool_refused"}
@@ -54,7 +58,7 @@ class ClaimCorrection:
 
     Args:
         ledger: What was done in the turn, with the calls of this reply so far.
-        tools: What the model may call.
+        question: What was asked, with the tools that the model may call.
         ask: None where it may not, or not again.
         tell: It is told of each correction.
         spec_of: It knows the tools by the model's names.
@@ -63,7 +67,7 @@ class ClaimCorrection:
     def __init__(
         self,
         ledger: Callable[[], Ledger],
-        tools: Sequence[ToolSchema],
+        question: Question,
         ask: AskAgain | None,
         tell: Callable[[ClaimCorrected], None],
         spec_of: Callable[[str], ToolSpec | None],
@@ -73,7 +77,7 @@ class ClaimCorrection:
         self.owed = ""
         """What is said at the reply's end if nothing else was."""
         self._ledger: Final = ledger
-        self._tools: Final = tools
+        self._question: Final = question
         self._ask = ask
         self._tell: Final = tell
         self._spec_of: Final = spec_of
@@ -91,13 +95,14 @@ class ClaimCorrection:
                     id=call.call_id, delta=llm.ChoiceDelta(role="assistant", tool_calls=[call])
                 )
             return
-        if is_looked_up(claim, ledger) and is_promised(claim, ledger) and not self.over:
+        kind = claim_of(claim)
+        if kind == "looked" and not self.over:
             self._note(claim, "nothing")  # "Let me check.", and what follows may be right
             self.owed = sentence("claim_not_looked_up")
             return
         # What follows an invented claim is told of it; where calls ran, there is more to say.
         self.over |= not any(entry.state == "done" for entry in ledger.turn)
-        if self._apologised or (spoke and not is_asked_for(claim, ledger)):
+        if self._apologised or (spoke and intent_of(ledger.request) == "none"):
             self._note(claim, "nothing")
             return
         self._apologised = True
@@ -117,8 +122,7 @@ class ClaimCorrection:
         asked = any(entry.call_id.startswith(CLAIMED) for entry in ledger.turn)
         if self._ask is None or asked:
             return []
-        fitting = fitting_tools(claim, ledger, self._tools, self._spec_of)
-        if not fitting:
+        if not (fitting := self._fitting(claim, ledger)):
             return []
         ask, self._ask = self._ask, None
         self.over = True  # the first reply ends where the model is asked again
@@ -135,6 +139,27 @@ class ClaimCorrection:
             if call.name in fitting
         ]
 
+    def _fitting(self, claim: str, ledger: Ledger) -> frozenset[str]:
+        """Return the tools that the person's request asks for and that could do what is claimed.
+
+        One whose call had no success in this turn is not tried again.
+        """
+        tried = {entry.tool for entry in ledger.turn if entry.state not in ("done", "pending")}
+        intent, kind = intent_of(ledger.request), claim_of(claim)
+        only_reads = kind == "looked" or intent != "act"
+        if only_reads and kind not in ("looked", "state"):
+            return frozenset()  # a question changes nothing
+        tools = self._question.tools
+        told = relevance_of(tools).scores(claim)
+        found = set[str]()
+        for name, asked in fits(self._question).items():
+            spec = self._spec_of(name)
+            reads = tool_reads(name, "write" if spec is None else spec.effect)
+            shared = unique_words(asked + told[name], len(tools.names))
+            if asked and shared >= FITS and reads == only_reads and name not in tried:
+                found.add(name)
+        return frozenset(found)
+
     def _note(self, claim: str, became: ClaimBecame) -> None:
         logger.info("the reply claimed what no call has done; it became: %s", became)
         self._tell(ClaimCorrected(claim.strip(), became))
@@ -149,9 +174,10 @@ def _honest(claim: str, ledger: Ledger) -> str:
         return sentence("would_have").replace("{tool}", missed[-1].tool.replace("_", " "))
     if missed:
         return _told(missed[-1].result) or sentence(_FAILED[missed[-1].state])
-    if is_looked_up(claim, ledger):
+    kind = claim_of(claim)
+    if kind == "looked" or (kind == "state" and intent_of(ledger.request) != "act"):
         return sentence("claim_not_looked_up")
-    return sentence("claim_not_possible" if is_promised(claim, ledger) else "claim_not_done")
+    return sentence("claim_not_done" if kind in ("done", "state") else "claim_not_possible")
 
 
 def _told(result: str) -> str:

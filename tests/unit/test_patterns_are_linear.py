@@ -15,8 +15,7 @@ from typing import Any, Final
 import pytest
 
 from caal_node.core import tool_spec
-from caal_node.grounding import action_claims, stated_names
-from caal_node.grounding.action_words import action_words
+from caal_node.grounding import stated_names
 from caal_node.models.hedge_search import hedging
 from caal_node.models.refused_reply import refusals
 from caal_node.policy.globs import AnyOf
@@ -42,14 +41,9 @@ def _kept_by_modules() -> tuple[()]:
     return ()
 
 
-_action_words: Final = partial(action_words, "en")
-
 MADE: Final[Mapping[str, Made]] = {
     "caal_node.config.file._line_of": {"path": r"(?:a[ \t]*\.[ \t]*)?(?:b|\"b\"|'b')"},
     "caal_node.evaluation.case._says": {"word": "lamp"},
-    "caal_node.grounding.action_words.words_of": _action_words,
-    "caal_node.grounding.action_words._grouped": _action_words,
-    "caal_node.grounding.action_words._frames": _action_words,
     "caal_node.grounding.lookup_words._any": _kept_by_modules,
     "caal_node.grounding.request_words._pattern": _kept_by_modules,
     "caal_node.models.backends.dialect._is_named": {
@@ -90,7 +84,6 @@ USED: Final = {
 
 BOUNDED: Final = {
     "caal_node.core.tool_spec._LINE": tool_spec._LINE_CHARS,
-    "caal_node.grounding.action_words._frames()": action_claims.REQUEST_CHARS,
     "caal_node.grounding.stated_names._BEGINS": stated_names._BEFORE_CHARS,
     "caal_node.reply_parser.parse_context._EXAMPLE": parse_context._TAIL_CHARS,
     "caal_node.toolsets.calculator.calendar_days._LATER": calendar_days.TEXT_CHARS,

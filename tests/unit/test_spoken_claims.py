@@ -238,12 +238,20 @@ async def test_a_dry_run_is_never_told_as_done() -> None:
         assert talk.tier.calls == []
 
 
-async def test_the_rest_of_an_answer_is_said_where_a_call_was_made() -> None:
-    answer = "The lamp is off. I've also locked the door. Good night!"
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The lamp is off. Good night!",
+        "It's dark now, sleep well.",
+        "I've seen to it, as you asked.",
+        "I put out the light beside your bed.",
+        "Das Licht habe ich ausgemacht.",
+    ],
+)
+async def test_nothing_is_denied_behind_a_call_that_worked(answer: str) -> None:
     async with Talk([LAMP], answer) as talk:
-        said = (await talk.say("turn off the lamp")).text
-        assert said == "The lamp is off. Good night!"
-        assert talk.became == ["nothing"]
+        assert (await talk.say("turn off the lamp")).text == answer
+        assert talk.became == []
 
 
 async def test_an_announced_look_up_that_no_tool_does_is_left_out_and_the_rest_is_said() -> None:
@@ -261,16 +269,16 @@ async def test_a_look_up_that_no_tool_can_do_and_nothing_else_is_told_of(reply: 
 
 
 async def test_a_turn_asks_again_once_at_most() -> None:
-    async with Talk("The lamp is off.", [LAMP], "I've written a note, too.") as talk:
-        said = (await talk.say("turn off the lamp and write a note")).text
+    async with Talk("The lamp is off.", [LAMP], "I've added the note for Anna, too.") as talk:
+        said = (await talk.say("turn off the lamp and add a note for Anna")).text
         assert said == NOT_DONE
         assert len(talk.scripted.requests) == 3
 
 
 async def test_a_read_only_question_is_answered_untouched() -> None:
-    reply = "The lamp is on, and the door is locked. Anything else?"
+    reply = "The window is open, and the door is locked. Anything else?"
     async with Talk(reply) as talk:
-        assert (await talk.say("is the lamp on?")).text == reply
+        assert (await talk.say("is the window open?")).text == reply
         assert talk.became == []
 
 
