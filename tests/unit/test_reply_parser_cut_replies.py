@@ -277,9 +277,10 @@ _STYLES: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
 
 _CALL_ENDS = {
     "glm": re.compile(r"</tool_call>\s*\Z"),
-    "qwen": re.compile(r"</function>\s*</tool_call>\s*\Z"),
+    "qwen": re.compile(r"</function>\s*</tool_call>\s*(?:<(?:/p?[a-z]*)?)?\Z"),
 }
-"""What ends a call also where its last value has no closer, so that no cut behind it is seen."""
+"""What ends a call also where its last value has no closer, so that no cut behind it is seen, nor one
+within the closer that follows."""
 
 
 @pytest.mark.parametrize("style", sorted(_STYLES))
