@@ -279,8 +279,8 @@ _CALL_ENDS = {
     "glm": re.compile(r"</tool_call>\s*\Z"),
     "qwen": re.compile(r"</function>\s*</tool_call>\s*(?:<(?:/p?[a-z]*)?)?\Z"),
 }
-"""What ends a call also where its last value has no closer, so that no cut behind it is seen, nor one
-within the closer that follows."""
+"""What ends a call also where its last value has no closer: no cut behind it or within that closer
+is seen."""
 
 
 @pytest.mark.parametrize("style", sorted(_STYLES))
