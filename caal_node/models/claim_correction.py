@@ -35,7 +35,7 @@ AskAgain: TypeAlias = Callable[[str], AbstractAsyncContextManager[AsyncIterable[
 """It asks the model for the call of a claim, once."""
 CLAIMED: Final = "claimed_"
 """How the id of a call begins that took the place of a claim."""
-FITS: Final = 1.0
+FITS: Final = 0.75
 """Words that a tool shares with the request and the claim (`unique_words`) from which it fits."""
 LEDGER_ITEMS: Final = 160
 """Items of a conversation in which calls are looked for, the newest: a turn has 32 calls."""
@@ -146,7 +146,7 @@ class ClaimCorrection:
         """
         tried = {entry.tool for entry in ledger.turn if entry.state not in ("done", "pending")}
         intent, kind = intent_of(ledger.request), claim_of(claim)
-        only_reads = kind == "looked" or intent != "act"
+        only_reads = kind == "looked" or intent == "tell"
         if only_reads and kind not in ("looked", "state"):
             return frozenset()  # a question changes nothing
         tools = self._question.tools
@@ -168,7 +168,7 @@ class ClaimCorrection:
 def _honest(claim: str, ledger: Ledger) -> str:
     """Return the sentence that is true in place of `claim`."""
     missed = [entry for entry in ledger.turn if entry.state in ("dry_run", "failed", "refused")]
-    if missed and any(entry.state == "done" and entry.effect != "read" for entry in ledger.turn):
+    if missed and any(entry.state == "done" and not entry.reads for entry in ledger.turn):
         return sentence("claim_not_all_done")
     if missed and missed[-1].state == "dry_run":
         return sentence("would_have").replace("{tool}", missed[-1].tool.replace("_", " "))
