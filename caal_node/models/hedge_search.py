@@ -2,8 +2,7 @@
 
 The beginning of a reply is held back until it is known that it is no such hedge: for its first
 sentence, which speech synthesis waits for anyway. A hedge is never spoken. A call of the search
-tool with the person's own words takes its place, and LiveKit runs it like any other. What a hedge
-sounds like is in `prompts/hedging.toml`.
+tool with the person's own words takes its place, and LiveKit runs it like any other.
 """
 
 from __future__ import annotations
@@ -11,17 +10,15 @@ from __future__ import annotations
 import json
 import logging
 import re
-import tomllib
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Final
 
 from livekit.agents import llm
 
 from caal_node.core.items import CallItem, Item, UserItem
-from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import ToolSchema
+from caal_node.grounding.hedges import hedges
 from caal_node.models.chat_context import call_delta
 from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature, mapping, signature_of
 
@@ -31,15 +28,10 @@ OPENING_CHARS: Final = 40
 """Characters. A shorter first sentence ("That's a great question!") is no answer yet."""
 HELD_CHARS: Final = 400
 """Characters held back at most, if no sentence ends: some 25 seconds of speech."""
-REPLY_CHARS: Final = 1000
-"""How much of a reply is read. A hedge comes early; behind half a page it is a remark."""
 QUESTION_CHARS: Final = 400
 """How much of the question is searched for: search services take about as much."""
 
 _SENTENCE_END: Final = re.compile(r"[.!?…][\"')\]]*\s|\n")
-_SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+|\n+")
-_QUOTED: Final = re.compile(r"\"[^\"]{0,300}\"|“[^”]{0,300}”|«[^»]{0,300}»")
-_MARKS: Final = str.maketrans({"’": "'", "‘": "'", "*": None, "`": None, "_": " "})
 
 _NAME_PARTS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _SEARCHES: Final = frozenset({"search", "websearch", "lookup", "google", "bing", "browse", "query"})
@@ -58,76 +50,6 @@ _ELSEWHERE: Final = re.compile(
 _QUERY_NAMES: Final = (
     *("query", "q", "question", "search", "search_query", "keywords", "text", "term"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class HedgePhrase:
-    """A way of hedging, or of taking back what looks like one."""
-
-    say: re.Pattern[str]
-    why: str
-    needs: re.Pattern[str] | None = None
-    """What the sentence must hold besides."""
-
-    def fits(self, sentence: str) -> bool:
-        return bool(self.say.search(sentence)) and (
-            self.needs is None or bool(self.needs.search(sentence))
-        )
-
-
-class HedgeDetector:
-    """Tells replies that hedge from others."""
-
-    def __init__(self, phrases: Sequence[HedgePhrase], vetoes: Sequence[HedgePhrase] = ()) -> None:
-        self._phrases = tuple(phrases)
-        self._vetoes = tuple(vetoes)
-
-    @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> HedgeDetector:
-        """Make a detector from a parsed TOML file with `words`, `phrases` and `vetoes`.
-
-        Raises:
-            ValueError: a phrase is no regular expression, or names words that are not there.
-        """
-        words: Mapping[str, str] = table.get("words", {})
-        return cls(
-            [_phrase(row, words) for row in table["phrases"]],
-            [_phrase(row, words) for row in table.get("vetoes", ())],
-        )
-
-    def is_hedge(self, text: str) -> bool:
-        """Return whether `text`, a reply with no call in it, says that it cannot know what is
-        current."""
-        return self.why(text) is not None
-
-    def why(self, text: str) -> str | None:
-        """Return which phrase makes `text` a hedge, in its author's words; None if none does."""
-        for sentence in _SENTENCE.split(_plain(text)):
-            for phrase in self._phrases:
-                if phrase.fits(sentence) and not any(v.fits(sentence) for v in self._vetoes):
-                    return phrase.why
-        return None
-
-
-def _plain(text: str) -> str:
-    return _QUOTED.sub(" ", text[:REPLY_CHARS].translate(_MARKS)).lower()
-
-
-def _phrase(row: Mapping[str, str], words: Mapping[str, str]) -> HedgePhrase:
-    try:
-        needs = row.get("needs")
-        return HedgePhrase(
-            _pattern(row["say"], words),
-            row["why"],
-            None if needs is None else _pattern(needs, words),
-        )
-    except (re.error, KeyError) as error:
-        raise ValueError(f"hedging: {row.get('why', row)}: {error}") from None
-
-
-def _pattern(text: str, words: Mapping[str, str]) -> re.Pattern[str]:
-    # A count such as {0,30} begins with a digit, a name with a letter.
-    return re.compile(re.sub(r"\{([a-z]\w*)\}", lambda m: words[m[1]], text))
 
 
 def search_tool(tools: Sequence[Mapping[str, Any]]) -> str | None:
@@ -193,12 +115,6 @@ def _takes_any_text(schema: Mapping[str, Any]) -> bool:
     return schema.get("type") == "string" and not schema.get("enum") and "const" not in schema
 
 
-@cache
-def hedging() -> HedgeDetector:
-    """Return what a hedge sounds like, read once from `prompts/`."""
-    return HedgeDetector.from_table(tomllib.loads(read("hedging.toml")))
-
-
 def search_call(history: Sequence[Item], tools: Sequence[ToolSchema]) -> llm.ChoiceDelta | None:
     """Return the search for what the person last said.
 
@@ -225,7 +141,7 @@ def searching_if_hedged(
         logger.info("the reply said that it cannot know; searching once")
         yield llm.ChatChunk(id=chunk_id, delta=search)
 
-    return replaced_if(chunks, hedging().is_hedge, searching)
+    return replaced_if(chunks, hedges, searching)
 
 
 async def replaced_if(

@@ -1,15 +1,16 @@
 """A reply which says that no tool can do what is asked, although one fits it, is asked for again.
 
-Once in a turn, before any call, with that tool named at the prompt's end. What a refusal sounds
-like is in `prompts/refusals.toml`.
+Once in a turn, before any call, with that tool named at the prompt's end. What is denied for a
+reason of its own ("I'm not allowed to unlock the door") is never doubted: such a reason may be the
+owner's. What a refusal sounds like is in `prompts/refusals.toml`.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import tomllib
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
-from functools import cache
 from typing import Final
 
 from livekit.agents import llm
@@ -17,7 +18,7 @@ from livekit.agents import llm
 from caal_node.core.items import UserItem
 from caal_node.core.prompt_files import read
 from caal_node.grounding.call_grounds import unique_words
-from caal_node.models.hedge_search import HedgeDetector, replaced_if
+from caal_node.models.hedge_search import replaced_if
 from caal_node.models.question import Question
 from caal_node.models.strategies.tool_relevance import fits
 
@@ -27,17 +28,15 @@ SURELY: Final = 1.75
 """Shared words (`unique_words`) from which a refusal is doubted. Of 444 requests for a tool it has
 one for 226, the right one for 213; of 275 for none, one for 16, of which 11 only lack an
 argument."""
-
-
-@cache
-def refusals() -> HedgeDetector:
-    """Return what a refusal sounds like, read once from `prompts/`."""
-    return HedgeDetector.from_table(tomllib.loads(read("refusals.toml")))
+REPLY_CHARS: Final = 1_000
+"""Characters of a reply that are read. A refusal comes early."""
+_REFUSES: Final = re.compile("|".join(tomllib.loads(read("refusals.toml"))["says"]))
 
 
 def is_refusal(reply: str) -> bool:
-    """Return whether a reply says that nothing can do what is asked, and asks for nothing."""
-    return "?" not in reply and refusals().is_hedge(reply)
+    """Say whether a reply says that nothing can do what is asked, and asks for nothing."""
+    said = reply[:REPLY_CHARS].replace("’", "'").lower()
+    return "?" not in reply and _REFUSES.search(said) is not None
 
 
 def fitting_tool(question: Question) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.core.prompt_files import read
-from caal_node.models.hedge_search import HedgeDetector, search_arguments, search_tool
+from caal_node.grounding.hedges import denies_access, hedges
+from caal_node.models.hedge_search import search_arguments, search_tool
+from tests.labelled_sentences import sentences
 
 DATA = Path(__file__).parents[1] / "data"
-HEDGING = HedgeDetector.from_table(tomllib.loads(read("hedging.toml")))
 
 
 def replies(name: str) -> list[str]:
@@ -23,7 +22,7 @@ def replies(name: str) -> list[str]:
 
 def share(name: str) -> float:
     rows = replies(name)
-    return sum(map(HEDGING.is_hedge, rows)) / len(rows)
+    return sum(map(hedges, rows)) / len(rows)
 
 
 def test_hedges_are_found() -> None:
@@ -33,19 +32,28 @@ def test_hedges_are_found() -> None:
 
 def test_ordinary_replies_do_not_count() -> None:
     assert len(replies("ordinary_replies.txt")) >= 450
-    assert share("ordinary_replies.txt") <= 0.005
+    assert share("ordinary_replies.txt") <= 0.01
 
 
-def test_words_that_the_phrases_were_never_fitted_to() -> None:
-    """Do not mend the phrases by these two files: they would tell nothing any more."""
-    assert share("hedges_held_out.txt") >= 0.7
+def test_words_that_nothing_was_learned_from() -> None:
+    """Do not mend the sentences by these two files: they would tell nothing any more."""
+    assert share("hedges_held_out.txt") >= 0.85
     assert share("ordinary_replies_held_out.txt") <= 0.035
 
 
-def test_every_phrase_finds_a_hedge_of_its_own() -> None:
-    whys = {HEDGING.why(reply) for reply in replies("hedges.txt")}
-    table = tomllib.loads(read("hedging.toml"))
-    assert {row["why"] for row in table["phrases"]} <= whys
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_hedges_by_another_topic_are_found_and_answers_pass(language: str) -> None:
+    held_out = [each for each in sentences("answer", held_out=True) if each.language == language]
+    hedged = [hedges(each.text) for each in held_out if each.label == "hedges"]
+    others = [hedges(each.text) for each in held_out if each.label in ("answers", "nothing")]
+    assert sum(hedged) / len(hedged) >= 0.8
+    assert sum(others) / len(others) <= 0.02
+
+
+def test_what_is_the_persons_own_is_denied_by_no_hedge() -> None:
+    reply = "I cannot see your calendar, as I have no access to it."
+    assert denies_access(reply)
+    assert not hedges(reply)
 
 
 @pytest.mark.parametrize(
@@ -58,30 +66,23 @@ def test_every_phrase_finds_a_hedge_of_its_own() -> None:
     ],
 )
 def test_a_quote_is_no_hedge(reply: str) -> None:
-    assert not HEDGING.is_hedge(reply)
+    assert not hedges(reply)
 
 
 def test_marks_and_curly_quotes_do_not_hide_a_hedge() -> None:
-    assert HEDGING.is_hedge("I **don’t** have access to *real-time* information.")
-    assert HEDGING.is_hedge("That is a good question!\n\nI can't browse the internet, though.")
+    assert hedges("I **don’t** have access to *real-time* information.")
+    assert hedges("That is a good question!\n\nI can't browse the internet, though.")
 
 
 @given(st.text())
 def test_any_text_has_an_answer(text: str) -> None:
-    assert HEDGING.is_hedge(text) in (True, False)
+    assert hedges(text) in (True, False)
 
 
 def test_long_texts_are_judged_by_their_beginning() -> None:
     hedge = "I can't browse the internet."
-    assert HEDGING.is_hedge(hedge + " word" * 100_000)
-    assert not HEDGING.is_hedge("Fine words. " * 1000 + hedge)
-
-
-def test_a_phrase_that_is_no_pattern_is_named() -> None:
-    with pytest.raises(ValueError, match="broken one"):
-        HedgeDetector.from_table({"phrases": [{"say": "(", "why": "broken one"}]})
-    with pytest.raises(ValueError, match="unknown words"):
-        HedgeDetector.from_table({"phrases": [{"say": "{nothing}", "why": "unknown words"}]})
+    assert hedges(hedge + " word" * 100_000)
+    assert not hedges("Fine words. " * 1000 + hedge)
 
 
 def tool(name: str, about: str, *required: str, **properties: Any) -> dict[str, Any]:

@@ -16,8 +16,6 @@ import pytest
 
 from caal_node.core import tool_spec
 from caal_node.grounding import stated_names
-from caal_node.models.hedge_search import hedging
-from caal_node.models.refused_reply import refusals
 from caal_node.policy.globs import AnyOf
 from caal_node.reply_parser import parse_context
 from caal_node.reply_parser.cursor import _stop_finder  # pyright: ignore[reportPrivateUsage]
@@ -51,7 +49,6 @@ MADE: Final[Mapping[str, Made]] = {
         "before": r"(?:^|[:'\"`.(]\s*)",
         "plain": "stop",
     },
-    "caal_node.models.hedge_search._pattern": lambda: [hedging(), refusals()],
     "caal_node.policy.globs.AnyOf.__init__": partial(AnyOf, ["*a*b*", "[ab]*c?", "*a*[b]*a*"]),
     "caal_node.redaction.secret_shapes._prefixed": _kept_by_modules,
     "caal_node.reply_parser.cursor._stop_finder": partial(_stop_finder, ("</think>", "```")),

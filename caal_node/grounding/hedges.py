@@ -1,0 +1,29 @@
+"""Whether a reply says that it cannot know what is asked: "I have no real-time data"."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from caal_node.language.judge import judge_of
+
+HEDGES: Final = 0.5
+"""Odds from which a reply hedges."""
+_ANSWERS: Final = judge_of("answer")
+"""It is read with the module: no turn may wait for a file."""
+_QUOTED: Final = re.compile(r"\"[^\"]{0,300}\"|“[^”]{0,300}”|«[^»]{0,300}»|„[^“”]{0,300}[“”]")
+
+
+def hedges(reply: str) -> bool:
+    """Say whether a reply denies access to what is current, or to the internet."""
+    return _odds(reply)["hedges"] >= HEDGES
+
+
+def denies_access(reply: str) -> bool:
+    """Say whether a reply denies access to anything, the person's own things among them."""
+    odds = _odds(reply)
+    return odds["hedges"] + odds["no_access"] >= HEDGES
+
+
+def _odds(reply: str) -> dict[str, float]:
+    return dict(_ANSWERS.odds(_QUOTED.sub(" ", reply)))
