@@ -30,6 +30,7 @@ from caal_node.models.document_lookup import (
     naming_source,
 )
 from caal_node.models.hedge_search import search_call, searching_if_hedged
+from caal_node.models.hedged_result import answering_from, found_result, question_with_result
 from caal_node.models.left_parts import LEFT, ClaimedParts, left_part, question_for
 from caal_node.models.llm import SERVER_RUN
 from caal_node.models.question import Question
@@ -101,7 +102,7 @@ class CheckedReply:
             stream = await first.enter_async_context(self._ask(self._question))
             if lookup is not None:
                 stream = looking_up(stream, lookup)
-            stream = self._or_search(self._or_fitting_tool(stream, first))
+            stream = self._or_result(self._or_fitting_tool(stream, first), first)
             heard = self._as_found(stream, first)
             answer, called = "", False
             async for chunk in naming_source(heard, self._history, self._spec_of):
@@ -164,6 +165,25 @@ class CheckedReply:
             return ""
         doubted = await self._doubts(self._history, self._ledger())
         return sentence("result_doubted") if doubted else ""
+
+    def _or_result(
+        self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack
+    ) -> AsyncIterable[llm.ChatChunk]:
+        """Pass the reply on, or ask once more where it denies access to what a result tells."""
+        question = self._question
+        if question.must_call or self._settings.facts == "off" or self._settings.server_runs_tools:
+            return self._or_search(stream)
+        result = found_result(self._ledger().turn)
+        if result is None:
+            return self._or_search(stream)
+
+        async def again() -> AsyncGenerator[llm.ChatChunk]:
+            await first.aclose()  # Many servers answer one request at a time.
+            asked = self._ask(question_with_result(question))
+            async for chunk in await first.enter_async_context(asked):
+                yield chunk
+
+        return answering_from(stream, result, again)
 
     def _or_search(self, stream: AsyncIterable[llm.ChatChunk]) -> AsyncIterable[llm.ChatChunk]:
         """Pass the reply on, or search once where it says that it cannot know and a tool can."""
