@@ -119,10 +119,14 @@ def is_uncovered(clause: str, odds: Mapping[str, float], ledger: Ledger) -> bool
         return _is_of_failed(clause, odds, ledger.turn)
     wanted = intent_of(ledger.request) == "act"
     tells_earlier = not wanted or not stems(clause).isdisjoint(_ALREADY)
-    if tells_earlier and any(entry.state == "done" for entry in ledger.earlier):
+    done = [
+        entry
+        for entry in (*ledger.turn, *(ledger.earlier if tells_earlier else ()))
+        if entry.state == "done"
+    ]
+    if not all(entry.reads for entry in done):
         return False  # what was done before is told of
-    waiting = any(entry.state == "pending" for entry in ledger.turn)
-    looked = any(entry.state == "done" for entry in ledger.turn)
+    waiting, looked = any(entry.state == "pending" for entry in ledger.turn), bool(done)
     open_claims = ["done"]
     if not waiting:
         open_claims += ["underway", "promise"]

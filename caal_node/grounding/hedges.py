@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from caal_node.language.judge import judge_of
 
 HEDGES: Final = 0.5
 """Odds from which a reply hedges."""
+REPLY_CHARS: Final = 1_000
+"""Characters of a reply that are read. A hedge comes early; behind half a page it is a remark."""
 _ANSWERS: Final = judge_of("answer")
 """It is read with the module: no turn may wait for a file."""
 _QUOTED: Final = re.compile(r"\"[^\"]{0,300}\"|“[^”]{0,300}”|«[^»]{0,300}»|„[^“”]{0,300}[“”]")
@@ -25,5 +28,5 @@ def denies_access(reply: str) -> bool:
     return odds["hedges"] + odds["no_access"] >= HEDGES
 
 
-def _odds(reply: str) -> dict[str, float]:
-    return dict(_ANSWERS.odds(_QUOTED.sub(" ", reply)))
+def _odds(reply: str) -> Mapping[str, float]:
+    return _ANSWERS.odds(_QUOTED.sub(" ", reply[:REPLY_CHARS]))
