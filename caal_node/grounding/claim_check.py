@@ -9,7 +9,6 @@ a call without success was for is held, and what no call was for of several thin
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
@@ -19,6 +18,7 @@ from caal_node.grounding.spoken_check import NotDone, Say
 from caal_node.grounding.stated_states import says_state
 from caal_node.language.judge import judge_of
 from caal_node.language.ngrams import READ_CHARS
+from caal_node.language.quotes import without_quotes
 from caal_node.policy.heard_words import COMMON, stem, stems
 
 Claim: TypeAlias = Literal["done", "underway", "promise", "looked"]
@@ -43,7 +43,8 @@ _INTENTS: Final[Mapping[Intent, Sequence[str]]] = {
 _CLAUSES: Final = judge_of("clause")
 _REQUESTS: Final = judge_of("request")
 """They are read with the module: no turn may wait for a file."""
-_QUOTED: Final = re.compile(r"\"[^\"]*(?:\"|$)|“[^”]*(?:”|$)|«[^»]*(?:»|$)|„[^“”]*(?:[“”]|$)")
+_MARKS: Final = " \t\r\n.,;:!?'\"*_"
+"""What stands around a clause."""
 _ALL: Final = frozenset(
     map(stem, ("both", "all", "everything", "everyone", "beide", "alle", "alles"))
 )
@@ -91,7 +92,7 @@ def _odds(clause: str, before: str = "") -> Mapping[str, float]:
 @lru_cache(64)
 def clause_odds(clause: str) -> Mapping[str, float]:
     """Return how likely each label of a clause is, without what it quotes."""
-    return _CLAUSES.odds(_QUOTED.sub(" ", clause))
+    return _CLAUSES.odds(without_quotes(clause))
 
 
 def claims(clause: str) -> bool:
@@ -114,8 +115,9 @@ def intent_of(request: str) -> Intent:
 
 def is_uncovered(clause: str, odds: Mapping[str, float], ledger: Ledger) -> bool:
     """Say whether a clause with such odds claims what the calls of `ledger` do not cover."""
-    acted = [entry for entry in ledger.turn if entry.state == "done" and not entry.reads]
-    if acted:
+    if _is_told(clause, ledger.turn):
+        return False
+    if any(entry.state == "done" and not entry.reads for entry in ledger.turn):
         return _is_of_failed(clause, odds, ledger.turn)
     wanted = intent_of(ledger.request) == "act"
     tells_earlier = not wanted or not stems(clause).isdisjoint(_ALREADY)
@@ -133,8 +135,20 @@ def is_uncovered(clause: str, odds: Mapping[str, float], ledger: Ledger) -> bool
         if not looked:
             open_claims.append("looked")
     if _share(odds, open_claims) >= (CLAIMED if wanted else SURELY):
-        return True
+        # "Done." behind a call that has found something is not about what was to be changed.
+        return not looked or not _shared(clause, ledger) <= COMMON
     return wanted and not looked and _tells_result(clause, odds, ledger)
+
+
+def _is_told(clause: str, turn: Iterable[LedgerEntry]) -> bool:
+    """Say whether a clause is a result's own words."""
+    text = clause.strip(_MARKS)
+    return " " in text and any(text in entry.result for entry in turn)
+
+
+def _shared(clause: str, ledger: Ledger) -> frozenset[str]:
+    """Return the stems that a clause has of the person's words."""
+    return stems(clause) & stems(ledger.request)
 
 
 def _share(odds: Mapping[str, float], labels: Iterable[str]) -> float:
@@ -144,7 +158,7 @@ def _share(odds: Mapping[str, float], labels: Iterable[str]) -> float:
 def _tells_result(clause: str, odds: Mapping[str, float], ledger: Ledger) -> bool:
     """Say whether a clause tells what was asked for as if it were so: "the light is on"."""
     said = stems(clause)
-    if not said.isdisjoint(_ALREADY) or (said & stems(ledger.request)) <= COMMON:
+    if not said.isdisjoint(_ALREADY) or _shared(clause, ledger) <= COMMON:
         return False
     if not says_state(clause) and (ledger.turn or _share(odds, CLAIMS) < HINTED):
         return False  # a failed call may tell how things are

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from caal_node.language.judge import judge_of
+from caal_node.language.quotes import without_quotes
 
 HEDGES: Final = 0.5
 """Odds from which a reply hedges."""
@@ -14,7 +14,6 @@ REPLY_CHARS: Final = 1_000
 """Characters of a reply that are read. A hedge comes early; behind half a page it is a remark."""
 _ANSWERS: Final = judge_of("answer")
 """It is read with the module: no turn may wait for a file."""
-_QUOTED: Final = re.compile(r"\"[^\"]{0,300}\"|“[^”]{0,300}”|«[^»]{0,300}»|„[^“”]{0,300}[“”]")
 
 
 def hedges(reply: str) -> bool:
@@ -29,4 +28,4 @@ def denies_access(reply: str) -> bool:
 
 
 def _odds(reply: str) -> Mapping[str, float]:
-    return _ANSWERS.odds(_QUOTED.sub(" ", reply[:REPLY_CHARS]))
+    return _ANSWERS.odds(without_quotes(reply[:REPLY_CHARS]))

@@ -53,6 +53,7 @@ PURE = (
     "caal_node.core",
     "caal_node.grounding",
     "caal_node.language.ngrams",
+    "caal_node.language.quotes",
     "caal_node.policy",
     "caal_node.redaction",
     "caal_node.reply_parser",
