@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import tempfile
@@ -232,6 +233,9 @@ async def whole_page(probe: Probe) -> Ending:
     tools = [{**GOOD, "name": f"t{n}", "inputSchema": dense} for n in range(140)]
     async with server(GOOD, *tools, tool_tokens=TOOL_TOKENS) as source:
         listing = await probe.watch(source.discover)
+        while source.servers[0].state == "starting":  # on a busy machine it takes more than 3 s
+            await asyncio.sleep(0.1)
+            listing = await probe.watch(source.discover)
         names = [spec.name for spec in listing.specs]
         (status,) = source.servers
     return Ending(
