@@ -30,7 +30,12 @@ from caal_node.models.document_lookup import (
     naming_source,
 )
 from caal_node.models.hedge_search import search_call, searching_if_hedged
-from caal_node.models.hedged_result import answering_from, found_result, question_with_result
+from caal_node.models.hedged_result import (
+    answering_from,
+    found_result,
+    question_with_result,
+    said_result,
+)
 from caal_node.models.left_parts import LEFT, ClaimedParts, left_part, question_for
 from caal_node.models.llm import SERVER_RUN
 from caal_node.models.question import Question
@@ -170,12 +175,11 @@ class CheckedReply:
         self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack
     ) -> AsyncIterable[llm.ChatChunk]:
         """Pass the reply on, or ask once more where it denies access to what a result tells."""
-        question = self._question
-        if question.must_call or self._settings.facts == "off" or self._settings.server_runs_tools:
-            return self._or_search(stream)
-        result = found_result(self._ledger().turn)
-        if result is None:
-            return self._or_search(stream)
+        question, search = self._question, self._search()
+        judges = self._settings.facts != "off" and not self._settings.server_runs_tools
+        result = found_result(self._ledger().turn) if judges and question.may_call else None
+        if result is None or question.must_call:
+            return stream if search is None else searching_if_hedged(stream, search)
 
         async def again() -> AsyncGenerator[llm.ChatChunk]:
             await first.aclose()  # Many servers answer one request at a time.
@@ -183,17 +187,13 @@ class CheckedReply:
             async for chunk in await first.enter_async_context(asked):
                 yield chunk
 
-        return answering_from(stream, result, again)
+        return answering_from(stream, again, search or said_result(result))
 
-    def _or_search(self, stream: AsyncIterable[llm.ChatChunk]) -> AsyncIterable[llm.ChatChunk]:
-        """Pass the reply on, or search once where it says that it cannot know and a tool can."""
-        question = self._question
-        if not (question.may_call and self._settings.search_if_hedged):
-            return stream
-        search = search_call(self._history, self._web_search)
-        if search is None:
-            return stream
-        return searching_if_hedged(stream, search)
+    def _search(self) -> llm.ChoiceDelta | None:
+        """Return the search in place of a reply that says that it cannot know, where it may be."""
+        if not (self._question.may_call and self._settings.search_if_hedged):
+            return None
+        return search_call(self._history, self._web_search)
 
     def _or_fitting_tool(
         self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack

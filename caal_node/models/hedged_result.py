@@ -1,7 +1,7 @@
 """A reply that denies access to what a result of its turn tells is asked for once more.
 
 "I don't have real-time data", behind a forecast that was just found. Where the second reply denies
-it as well, the result's own words are said.
+it as well, the web is searched if that may be, and else the result's own words are said.
 """
 
 from __future__ import annotations
@@ -65,21 +65,26 @@ def question_with_result(question: Question) -> Question:
     return replace(question, items=(*question.items, UserItem(read("result_there.md"))))
 
 
+def said_result(result: str) -> llm.ChoiceDelta:
+    """Return what is said where the model denies twice what a result tells."""
+    words = sentence("result_is").replace("{result}", result)
+    return llm.ChoiceDelta(role="assistant", content=words)
+
+
 def answering_from(
     chunks: AsyncIterable[llm.ChatChunk],
-    result: str,
     again: Callable[[], AsyncIterable[llm.ChatChunk]],
+    last: llm.ChoiceDelta,
 ) -> AsyncGenerator[llm.ChatChunk]:
-    """Yield `chunks`; the reply of `again` where they deny access to what `result` tells, and the
-    result itself where that reply does so, too."""
+    """Yield `chunks`; the reply of `again` where they deny access to what a result tells, and
+    `last` where that reply does so, too."""
 
-    async def result_said(chunk_id: str) -> AsyncGenerator[llm.ChatChunk]:
-        words = sentence("result_is").replace("{result}", result)
-        yield llm.ChatChunk(id=chunk_id, delta=llm.ChoiceDelta(role="assistant", content=words))
+    async def ended(chunk_id: str) -> AsyncGenerator[llm.ChatChunk]:
+        yield llm.ChatChunk(id=chunk_id, delta=last)
 
     async def asked(chunk_id: str) -> AsyncGenerator[llm.ChatChunk]:
         logger.info("the reply denied what a result tells; asking once more")
-        async for chunk in replaced_if(again(), denies_access, result_said):
+        async for chunk in replaced_if(again(), denies_access, ended):
             yield chunk
 
     return replaced_if(chunks, denies_access, asked)

@@ -45,7 +45,7 @@ async def test_a_hedge_after_another_tool_is_searched_for_too() -> None:
     tier = FakeTier(SEARCH, weather_spec())
     async with (
         StandInModel(
-            [Call("get_weather", {"city": "Paris"})], [HEDGE], ["The blue team won."]
+            [Call("get_weather", {"city": "Paris"})], [HEDGE], [HEDGE], ["The blue team won."]
         ) as server,
         # Else nobody needs the weather for this.
         conversation(server, tier=tier, env={"CAAL_NEEDLESS_CALLS": "off"}) as talk,
@@ -67,13 +67,14 @@ async def test_a_call_of_the_model_s_own_behind_a_hedge_is_made_in_place_of_a_se
         assert [name for name, _ in tier.calls] == ["get_weather", "get_weather"]
 
 
-async def test_a_turn_searches_once_and_then_says_what_the_model_says() -> None:
+async def test_a_turn_searches_once_and_then_says_what_was_found() -> None:
     tier = FakeTier(SEARCH)
     async with (
-        StandInModel([HEDGE], [HEDGE]) as server,
+        StandInModel([HEDGE], [HEDGE], [HEDGE]) as server,
         conversation(server, tier=tier) as talk,
     ):
-        assert await talk.ask("who won the match last night?") == HEDGE
+        said = await talk.ask("who won the match last night?")
+        assert said.startswith("This is what I found: ")
         assert len(tier.calls) == 1
 
 
