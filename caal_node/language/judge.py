@@ -80,7 +80,7 @@ class Judge:
 
 @cache
 def judge_of(task: Task) -> Judge:
-    """Return the judge of a task that comes with the package. It is read once, in some 5 ms."""
+    """Return the judge of a task that comes with the package. It is read once, in some 10 ms."""
     return Judge.load(weights_file(task))
 
 

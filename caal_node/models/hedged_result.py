@@ -36,7 +36,7 @@ _DEPTH_MAX: Final = 4
 def found_result(turn: Sequence[LedgerEntry]) -> str | None:
     """Return the newest result of a turn that has found something that can be said."""
     for entry in reversed(turn):
-        if looks_up(entry) and kind_of(entry) == "found" and len(entry.result) <= READ_CHARS:
+        if len(entry.result) <= READ_CHARS and looks_up(entry) and kind_of(entry) == "found":
             return said_of(entry.result) or None
     return None
 
@@ -100,7 +100,5 @@ def _values(value: Any, name: str, depth: int) -> Iterator[str]:
     elif isinstance(value, list):
         for member in cast("list[Any]", value):
             yield from _values(member, name, depth + 1)
-    elif (
-        isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip()
-    ):
+    elif value is not None and not isinstance(value, bool) and str(value).strip():
         yield f"{name} {value}".strip()

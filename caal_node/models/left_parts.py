@@ -32,7 +32,8 @@ RESULT_CHARS: Final = 4_000
 """Characters of a result in which a part's words are looked for; a longer one may have any."""
 _DEPENDS: Final = re.compile(
     r"\b(?:if|unless|whether|once|when|whenever|while|until|till|before|after|as soon as|in case"
-    r"|tell me|not|no|never|without|except|but|instead)\b|n['’]t\b",
+    r"|tell me|not|no|never|without|except|but|instead"
+    r"|wenn|falls|sobald|bevor|nachdem|bis|nicht|kein\w*|nie|ohne|außer|aber|sondern)\b|n['’]t\b",
     re.IGNORECASE,
 )
 """A request with a condition, a negation or an exception may mean less than all its parts."""

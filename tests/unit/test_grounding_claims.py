@@ -162,3 +162,26 @@ def test_of_several_calls_only_what_one_without_success_was_for_is_held() -> Non
 def test_any_clause_has_a_verdict(clause: str) -> None:
     known = ledger(("done", "turn_off", {"device": clause}), request=clause)
     assert isinstance(ClaimCheck(lambda: known).check(clause), Say | NotDone)
+
+
+def test_what_a_result_says_in_these_words_may_be_said() -> None:
+    told = "The request was sent, and whether it worked is not known."
+    entry = LedgerEntry("c1", "start_pump", {}, "failed", f'{{"note": "{told}"}}')
+    known = Ledger("start the pump", (entry,))
+    assert says(told, known)
+    assert not says("I've started the pump.", known)
+
+
+def test_done_behind_a_call_that_only_reads_is_no_claim_of_what_was_asked_for() -> None:
+    known = ledger(("done", "get_state", {"door": "front"}), request="please lock the front door")
+    assert says("Done.", known)
+    assert not says("I've locked the front door.", known)
+
+
+def test_calls_of_earlier_turns_cover_what_is_asked_about_them() -> None:
+    acted = LedgerEntry("c1", "lock_door", {"door": "front"}, "done")
+    read = LedgerEntry("c2", "get_weather", {"town": "Cork"}, "done", effect="read")
+    said = "I've locked the front door."
+    assert says(said, Ledger("did you lock the front door?", earlier=(acted,)))
+    assert not says(said, Ledger("did you lock the front door?", earlier=(read,)))
+    assert not says(said, Ledger("lock the front door", earlier=(acted,)))

@@ -95,6 +95,7 @@ async def test_it_is_so_where_calls_are_written_as_text() -> None:
         (BOTH, FRONT, "The front door is locked, but I could not reach the garage."),
         ("lock the front door, not the garage", FRONT, LOCKED),
         ("lock the front door if the garage is locked", FRONT, LOCKED),
+        ("sperr die front door ab und nicht die garage", FRONT, LOCKED),
         ("lock the front door and good night", FRONT, LOCKED),
         ("lock the front door and tell me what the garage is for", FRONT, LOCKED),
         ("play some jazz and rock music", ScriptedCall("play_music", {"what": "jazz"}), "Enjoy."),
