@@ -28,7 +28,7 @@ ToolSchema: TypeAlias = Mapping[str, Any]
 _LINE_CHARS: Final = 1_000
 """Characters of an example's line. A longer one is none; tools come from strangers too."""
 _LINE: Final = re.compile(
-    r"^\s*(?:-\s*)?Example:\s*(?P<say>.+?)(?<!\s)\s*+(?:->\s*+(?P<args>\{.*\})\s*)?$", re.I
+    r"(?:-\s*+)?Example:\s*+(?P<say>\S.*?)(?<!\s)\s*+(?:->\s*+(?P<args>\{.*+(?<=\})))?$", re.I
 )
 EXAMPLES_MAX: Final = 3
 """Examples that are kept of one tool. Three helped a 0.5B model; each costs about 60 tokens."""
@@ -100,7 +100,7 @@ class ToolSpec:
 
 
 def _example(line: str) -> re.Match[str] | None:
-    return _LINE.match(line) if len(line) <= _LINE_CHARS else None
+    return _LINE.match(line.strip()) if len(line) <= _LINE_CHARS else None
 
 
 def examples_in(text: str | None) -> tuple[Example, ...]:

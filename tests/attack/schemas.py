@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from typing import Any, Final
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.context.tool_data import ToolDataCache
+from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation
 from caal_node.tools.pipeline import Pipeline
@@ -93,6 +94,14 @@ async def server(*tools: Tool, tool_tokens: int = 10**9) -> AsyncGenerator[McpTo
             await source.aclose()
 
 
+async def listed(source: McpToolSource) -> Sequence[ToolSpec]:
+    """The server's tools, however slow it is to start: a session goes on without after 3 s."""
+    await source.discover()
+    while source.servers[0].state == "starting":  # noqa: ASYNC110 - a server that fails tells nobody
+        await asyncio.sleep(0.1)
+    return (await source.discover()).specs
+
+
 @asynccontextmanager
 async def conversation(
     source: McpToolSource, model: StandInModel, *, native: bool = True
@@ -148,7 +157,7 @@ async def arguments(probe: Probe) -> Ending:
     ]
     ended: dict[str, str] = {}
     async with server(*tools, GOOD) as source:
-        specs = (await source.discover()).specs
+        specs = await listed(source)
         table = ToolTable(specs)
         pipeline = Pipeline(ToolDataCache())
 
@@ -182,7 +191,7 @@ async def answers(probe: Probe) -> Ending:
     ]
     ended: dict[str, str] = {}
     async with server(*tools, GOOD) as source:
-        specs = {spec.name: spec for spec in (await source.discover()).specs}
+        specs = {spec.name: spec for spec in await listed(source)}
 
         async def call_all() -> None:
             for number, name in enumerate(CASES):
@@ -216,8 +225,8 @@ async def unfit(probe: Probe) -> Ending:
         {"name": ["none"], "inputSchema": 7},
     ]
     async with server(*tools, GOOD) as source:
-        listing = await probe.watch(source.discover)
-        names = [spec.name for spec in listing.specs]
+        specs = await probe.watch(lambda: listed(source))
+        names = [spec.name for spec in specs]
         (status,) = source.servers
     told = " ".join(status.notes)
     missing = [name for name in ("deep", "words", "required", "choices") if name not in told]
@@ -232,11 +241,8 @@ async def whole_page(probe: Probe) -> Ending:
     dense = {"type": "object", "properties": {f"p{n}": {"enum": [[], {}]} for n in range(1_500)}}
     tools = [{**GOOD, "name": f"t{n}", "inputSchema": dense} for n in range(140)]
     async with server(GOOD, *tools, tool_tokens=TOOL_TOKENS) as source:
-        listing = await probe.watch(source.discover)
-        while source.servers[0].state == "starting":  # on a busy machine it takes more than 3 s
-            await asyncio.sleep(0.1)
-            listing = await probe.watch(source.discover)
-        names = [spec.name for spec in listing.specs]
+        specs = await probe.watch(lambda: listed(source))
+        names = [spec.name for spec in specs]
         (status,) = source.servers
     return Ending(
         kept="bad__good" in names and status.state == "ready" and len(status.notes) > 0,

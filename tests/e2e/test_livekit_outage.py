@@ -71,6 +71,16 @@ async def sees_nobody(room: rtc.Room) -> None:
             await asyncio.sleep(0.02)
 
 
+async def history(session: AgentSession[None], messages: int) -> list[str | None]:
+    """What was said, once so much of it is kept: an answer is read before it is."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            said = [i.text_content for i in session.history.items if i.type == "message"]
+            if len(said) >= messages:
+                return said
+            await asyncio.sleep(0.02)
+
+
 @pytest.fixture
 async def server() -> AsyncIterator[KillableServer]:
     if (binary := find_server()) is None:
@@ -134,7 +144,7 @@ async def test_a_turn_outlives_the_rooms_server_and_so_does_the_next(
             assert await person.reads() == "It is sunny."
             await person.says("Are you still there?")
             assert await person.reads() == "I am still here."
-            said = [i.text_content for i in session.history.items if i.type == "message"]
+            said = await history(session, 4)
             tracks = {track.name for track in room.local_participant.track_publications.values()}
         assert said == [
             "How is the weather in Paris?",
