@@ -17,7 +17,7 @@ LABELS: Final[dict[Task, tuple[str, ...]]] = {
         *("command", "lookup", "talk", "knowledge", "chat"),
         *("aside", "yes", "no", "correction", "cancel"),
     ),
-    "answer": ("answers", "hedges", "no_access", "nothing"),
+    "answer": ("answers", "hedges", "no_access", "nothing", "unsure"),
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, cast
 
@@ -27,6 +27,14 @@ LEAST: Final = 2
 STEPS: Final = 127
 """Steps between a weight of nothing and the largest."""
 
+BALANCED: Final[Mapping[Task, str | None]] = {
+    "clause": "balanced",
+    "answer": "balanced",
+    "request": None,
+}
+"""Whether each label counts as much as another, or by how many sentences it has: people order and
+ask more often than they cancel."""
+
 
 def train(task: Task, known: Sequence[Sentence]) -> Judge:
     """Return a judge that has learned from the sentences."""
@@ -40,7 +48,7 @@ def train(task: Task, known: Sequence[Sentence]) -> Judge:
     ends = np.cumsum([0, *(len(row) for row in rows)])
     values = np.concatenate([kept[row] / np.sqrt(len(row)) for row in rows])
     matrix = cast("Any", csr_matrix)((values, np.concatenate(rows), ends), (len(rows), BUCKETS))
-    learner = cast("Any", LogisticRegression)(C=SLACK, max_iter=2_000, class_weight="balanced")
+    learner = cast("Any", LogisticRegression)(C=SLACK, max_iter=2_000, class_weight=BALANCED[task])
     learner.fit(matrix, [sentence.label for sentence in known])
     labels = LABELS[task]
     order = [list(learner.classes_).index(label) for label in labels]
@@ -56,7 +64,9 @@ def source_of(known: Sequence[Sentence]) -> str:
     """Return a checksum of sentences and of how they are read and learned."""
     read = [[*map(int, ngrams(sentence.text))] for sentence in known]
     labels = [sentence.label for sentence in known]
-    return sha256(repr((read, labels, BUCKETS, SLACK, LEAST, STEPS)).encode()).hexdigest()[:16]
+    return sha256(
+        repr((read, labels, BUCKETS, SLACK, LEAST, STEPS, BALANCED)).encode()
+    ).hexdigest()[:16]
 
 
 def judged(judge: Judge, asked: Sequence[Sentence]) -> list[tuple[Sentence, str, float]]:

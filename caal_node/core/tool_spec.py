@@ -42,6 +42,11 @@ _CHANGING_WORDS: Final = frozenset(
     rename replace reset run save send set share start stop store submit sync then toggle transfer
     turn unlock update upload write""".split()  # noqa: SIM905 - as above
 )
+_WRITING_VERBS: Final = frozenset(
+    """add append archive cancel clear create delete edit insert remove rename send set turn unlock
+    update write""".split()  # noqa: SIM905 - as above
+)
+"""Words that in front of a name are verbs only: `order_status` may read, `add_order` does not."""
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
@@ -126,6 +131,12 @@ def name_reads(name: str) -> bool:
     """Say whether a name is one of a tool that only reads: `get_weather`, not `get_and_delete`."""
     words = [word.lower() for word in _WORD.findall(name)]
     return bool(words) and words[0] in _READING_VERBS and not _CHANGING_WORDS.intersection(words)
+
+
+def name_writes(exposed: str) -> bool:
+    """Say whether the model's name for a tool begins with a verb that changes something."""
+    words = [word.lower() for word in _WORD.findall(exposed.rpartition("__")[2])]
+    return bool(words) and words[0] in _WRITING_VERBS
 
 
 def tool_reads(exposed: str, effect: Effect) -> bool:

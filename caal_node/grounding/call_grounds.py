@@ -25,9 +25,7 @@ from caal_node.core.tool_spec import Example, ToolSchema, name_reads
 from caal_node.grounding.quantities import stated_in
 from caal_node.grounding.request_words import (
     REQUEST_CHARS,
-    answerable,
     answers_anything,
-    asks,
     is_placeholder,
     language_of,
     names_something,
@@ -39,6 +37,7 @@ from caal_node.grounding.request_words import (
 from caal_node.grounding.spoken_numbers import numbers as numbers_in
 from caal_node.grounding.spoken_times import hours_of
 from caal_node.grounding.written_facts import WrittenFacts, text_of
+from caal_node.language.requests import intent_of, plain_answer
 from caal_node.policy.heard_words import COMMON, REFERENCES, stem, stems, words
 
 FIT: Final = 1.2
@@ -129,7 +128,7 @@ class CallGrounds:
                 return False
             asks_elsewhere = self.only_asks and self._stands_on_nothing(call)
             return asks_elsewhere or self._does_otherwise(call)
-        why, own = answerable(self._request, self._language), _words_of(call.tool)
+        why, own = plain_answer(self._request), _words_of(call.tool)
         if not why and (call.trusted or not unlike_verb(self._request, own, self._language)):
             return not call.trusted and self._stands_on_nothing(call)
         if on_topic(self._request, own, self._language):
@@ -141,7 +140,7 @@ class CallGrounds:
             # A call without any value may mean what the words only hint at: "who is at home".
             values = _stems_of(call.arguments)
             unsaid = bool(values) and values.isdisjoint(stems(self._request))
-            return why in ("question", "talk") and fit == 0 and unsaid
+            return why in ("knowledge", "talk") and fit == 0 and unsaid
         if why == "statement":
             amount = any(word.isdecimal() for word in stems(self._request))
             return fit < ONE_WORD and not amount
@@ -181,7 +180,7 @@ class CallGrounds:
     @property
     def only_asks(self) -> bool:
         """Whether the person's words ask what, how or when something is."""
-        return asks(self._request, self._language)
+        return intent_of(self._request) == "tell"
 
     def invented(self, call: CallSigns) -> tuple[str, ...]:
         """Return the parameters of a call that writes whose text states what nobody has said."""
@@ -216,7 +215,7 @@ class CallGrounds:
                 for name, value in call.arguments.items()
                 if _is_same_value(value, example.arguments.get(name))
                 and _stems_of({name: value}).isdisjoint(conversation)
-                and value not in figures
+                and not (isinstance(value, int | float) and value in figures)
                 and not _is_time_of(value, figures, tells_time)
             ]
             if len(found) > 1 and any(_may_state(call.arguments[name]) for name in found):
@@ -241,7 +240,7 @@ class CallGrounds:
         """
         schema = _mapping(_mapping(call.tool["function"].get("parameters")).get("properties"))
         lacks_figure = any(_mapping(schema.get(n)).get("type") in _FIGURES for n in unsaid)
-        return not (self._judged and lacks_figure and asks(self._request, self._language))
+        return not (self._judged and lacks_figure and self.only_asks)
 
     def _is_unsaid(self, value: str, call: CallSigns) -> bool:
         named = set(plain_words(value)) - self._times

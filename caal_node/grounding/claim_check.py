@@ -9,7 +9,8 @@ a call without success was for is held, and what no call was for of several thin
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
@@ -19,12 +20,13 @@ from caal_node.grounding.stated_states import says_state
 from caal_node.language.judge import judge_of
 from caal_node.language.ngrams import READ_CHARS
 from caal_node.language.quotes import without_quotes
+from caal_node.language.requests import intent_of, share
 from caal_node.policy.heard_words import COMMON, stem, stems
 
 Claim: TypeAlias = Literal["done", "underway", "promise", "looked"]
 CLAIMS: Final[tuple[Claim, ...]] = ("done", "underway", "promise", "looked")
 """The labels of clauses that claim something of the agent."""
-CLAIMED: Final = 0.6
+CLAIMED: Final = 0.5
 """Odds together from which a clause is a claim. See docs/honesty.md for what that holds and lets
 through."""
 SURELY: Final = 0.8
@@ -33,16 +35,10 @@ HINTED: Final = 0.3
 """Odds of a claim from which a clause that tells a result of what was asked for is one."""
 CALL_CHARS: Final = 300
 """Characters of a call's arguments whose words count as the call's."""
-Intent: TypeAlias = Literal["act", "tell", "none"]
-"""Whether a request wants something done, wants something told, or neither."""
-_INTENTS: Final[Mapping[Intent, Sequence[str]]] = {
-    "act": ("command", "yes", "correction", "cancel"),
-    "tell": ("lookup", "talk", "knowledge"),
-    "none": ("chat", "aside", "no"),
-}
 _CLAUSES: Final = judge_of("clause")
-_REQUESTS: Final = judge_of("request")
-"""They are read with the module: no turn may wait for a file."""
+"""It is read with the module: no turn may wait for a file."""
+_ONE_WORD: Final = re.compile(r"^\s*+[^\W\d_]++[,!.…]\s++(?=\S)")
+"""What an answer begins with, and what says nothing of the rest: "Okay, "."""
 _MARKS: Final = " \t\r\n.,;:!?'\"*_"
 """What stands around a clause."""
 _ALL: Final = frozenset(
@@ -79,9 +75,9 @@ class ClaimCheck:
 
 def _odds(clause: str, before: str = "") -> Mapping[str, float]:
     """Return how likely each label of a clause is. What stands in front of it in its sentence may
-    make it no claim ("If you like, "), and never one."""
+    make it no claim ("If you like, "), and never one; a single word ("Okay, ") says nothing."""
     odds = clause_odds(clause)
-    if not before:
+    if " " not in before.strip():
         return odds
     whole = clause_odds((before + clause)[-READ_CHARS:])
     return {
@@ -91,26 +87,19 @@ def _odds(clause: str, before: str = "") -> Mapping[str, float]:
 
 @lru_cache(64)
 def clause_odds(clause: str) -> Mapping[str, float]:
-    """Return how likely each label of a clause is, without what it quotes."""
-    return _CLAUSES.odds(without_quotes(clause))
+    """Return how likely each label of a clause is, without what it quotes and a word in front."""
+    return _CLAUSES.odds(_ONE_WORD.sub("", without_quotes(clause)))
 
 
 def claims(clause: str) -> bool:
     """Say whether a clause claims something by itself, whoever covers it."""
-    return _share(clause_odds(clause), CLAIMS) >= CLAIMED
+    return share(clause_odds(clause), CLAIMS) >= CLAIMED
 
 
 def claim_of(clause: str) -> Claim | Literal["state"]:
     """Return what a clause that was held most likely claims."""
     odds = clause_odds(clause)
     return max((*CLAIMS, "state"), key=lambda label: odds[label])
-
-
-@lru_cache(64)
-def intent_of(request: str) -> Intent:
-    """Return what a person's words most likely are for."""
-    odds = _REQUESTS.odds(request)
-    return max(_INTENTS, key=lambda intent: _share(odds, _INTENTS[intent]))
 
 
 def is_uncovered(clause: str, odds: Mapping[str, float], ledger: Ledger) -> bool:
@@ -134,7 +123,7 @@ def is_uncovered(clause: str, odds: Mapping[str, float], ledger: Ledger) -> bool
         open_claims += ["underway", "promise"]
         if not looked:
             open_claims.append("looked")
-    if _share(odds, open_claims) >= (CLAIMED if wanted else SURELY):
+    if share(odds, open_claims) >= (CLAIMED if wanted else SURELY):
         # "Done." behind a call that has found something is not about what was to be changed.
         return not looked or not _shared(clause, ledger) <= COMMON
     return wanted and not looked and _tells_result(clause, odds, ledger)
@@ -151,18 +140,14 @@ def _shared(clause: str, ledger: Ledger) -> frozenset[str]:
     return stems(clause) & stems(ledger.request)
 
 
-def _share(odds: Mapping[str, float], labels: Iterable[str]) -> float:
-    return sum(odds[label] for label in labels)
-
-
 def _tells_result(clause: str, odds: Mapping[str, float], ledger: Ledger) -> bool:
     """Say whether a clause tells what was asked for as if it were so: "the light is on"."""
     said = stems(clause)
     if not said.isdisjoint(_ALREADY) or _shared(clause, ledger) <= COMMON:
         return False
-    if not says_state(clause) and (ledger.turn or _share(odds, CLAIMS) < HINTED):
+    if not says_state(clause) and (ledger.turn or share(odds, CLAIMS) < HINTED):
         return False  # a failed call may tell how things are
-    return _share(odds, (*CLAIMS, "state")) >= CLAIMED
+    return share(odds, (*CLAIMS, "state")) >= CLAIMED
 
 
 def _is_of_failed(clause: str, odds: Mapping[str, float], turn: Iterable[LedgerEntry]) -> bool:
@@ -170,7 +155,7 @@ def _is_of_failed(clause: str, odds: Mapping[str, float], turn: Iterable[LedgerE
     where there is such a call."""
     said = stems(clause)
     of_all = not said.isdisjoint(_ALL)
-    if _share(odds, (*CLAIMS, "state") if of_all or says_state(clause) else CLAIMS) < CLAIMED:
+    if share(odds, (*CLAIMS, "state") if of_all or says_state(clause) else CLAIMS) < CLAIMED:
         return False
     done = [entry for entry in turn if entry.state == "done"]
     known = frozenset[str]().union(*map(_own, done))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from caal_node.grounding.lookup_words import denies
+from caal_node.grounding.hedges import knows_nothing
 from caal_node.policy.heard_words import stems
 
 KEY: Final = "answer_from"
@@ -50,7 +50,7 @@ def unnamed_source(reply: str, texts: Sequence[SourceText]) -> str | None:
     None: it names one, or says that the texts do not tell, or comes from none of them.
     """
     said = stems(reply) - _SMALL
-    if not said or denies(reply) or any(_names(reply, each.source) for each in texts):
+    if not said or knows_nothing(reply) or any(_names(reply, each.source) for each in texts):
         return None
     shared = [(_weight(said & stems(each.text)), -at) for at, each in enumerate(texts)]
     most, at = max(shared, default=(0, 0))

@@ -1,4 +1,4 @@
-"""What a request's own words say of it: its language, and whether a plain answer is likely.
+"""What a request's own words say of it and of the tools that it may mean.
 
 The words are in `prompts/needless_calls.toml`, by language. A request in a language that is not
 listed there says nothing.
@@ -9,14 +9,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from caal_node.core.prompt_files import read
-
-Answerable: TypeAlias = Literal["question", "talk", "statement", ""]
-"""Why a plain answer is likely: a question about the world at large, small talk, or something that
-the person says of themselves. Empty where nothing speaks for it."""
 
 _LANGUAGES: Final[Mapping[str, Mapping[str, Any]]] = tomllib.loads(read("needless_calls.toml"))
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -25,11 +20,7 @@ REQUEST_CHARS: Final = 1_000
 TEXT_CHARS: Final = 4_000
 """Characters of the tools' descriptions by which their language is found."""
 _WORD_BEGINS: Final = r"(?<![\w'])"
-_FIRST_PERSON: Final = frozenset(
-    {"i", "i'm", "i've", "i'd", "my", "me", "we", "we're", "our", "us"}
-)
 ARTICLES: Final = frozenset({"the", "a", "an", "my", "your"})
-_GIVE_ME: Final = frozenset({"give me", "tell me", "sing me"})
 
 
 def plain_words(text: str) -> list[str]:
@@ -49,36 +40,15 @@ def language_of(texts: Iterable[str]) -> str:
     return leading[0] if best and len(leading) == 1 else ""
 
 
-@lru_cache(64)
-def answerable(request: str, language: str) -> Answerable:
-    """Return why a plain answer to `request` is likely."""
-    lists = _PATTERNS.get(language)
-    if lists is None:
-        return ""
-    greeted = " ".join(plain_words(request))
-    text = _behind(greeted, lists["greetings"])
-    if not text:
-        return "talk" if greeted else ""
-    said = text.split()
-    own = _FIRST_PERSON.intersection(said[2:] if " ".join(said[:2]) in _GIVE_ME else said)
-    if not own and lists["questions"].match(text):
-        return "question"
-    if lists["talk"].match(text):
-        return "talk"
-    if lists["statements"].match(text) and not lists["wishing"].search(text):
-        return "statement"
-    return ""
-
-
 def unlike_verb(request: str, tool_words: frozenset[str], language: str) -> bool:
     """Return whether `request` begins with something to do that no word of a tool means.
 
     `tool_words` are the lower-case words that the tool's author wrote about it.
     """
     text = " ".join(plain_words(request))
-    if (lists := _PATTERNS.get(language)) is not None:
-        text = _behind(text, lists["greetings"])
-        text = _behind(text, lists["asking"])
+    if (before := _BEFORE.get(language)) is not None:
+        while (found := before.match(text)) is not None:
+            text = text[found.end() :].lstrip()
     for group in _VERBS.get(language, ()):
         if not any(text == verb or text.startswith(f"{verb} ") for verb in group):
             continue
@@ -129,26 +99,12 @@ def is_question(description: str) -> bool:
     return any(not asks.isdisjoint(first) for asks in _WORDS["asks"].values())
 
 
-def asks(request: str, language: str) -> bool:
-    """Return whether `request` asks what, how or when something is."""
-    text = " ".join(plain_words(request))
-    if (lists := _PATTERNS.get(language)) is not None:
-        text = _behind(text, lists["greetings"])
-    return is_question(text)
-
-
 def is_placeholder(value: str, language: str) -> bool:
     """Return whether `value` is what a model writes where it knows no value."""
     own = plain_words(value)
     without_article = own[1:] if own[:1] and own[0] in ARTICLES else own
     listed = _WORDS["placeholders"].get(language, frozenset())
     return " ".join(own) in listed or " ".join(without_article) in listed
-
-
-def _behind(text: str, opening: re.Pattern[str]) -> str:
-    while (found := opening.match(text)) is not None:
-        text = text[found.end() :].lstrip()
-    return text
 
 
 def _listed(key: str) -> dict[str, frozenset[str]]:
@@ -172,10 +128,7 @@ _TOPICS: Final = {
     )
     for name, lists in _LANGUAGES.items()
 }
-_PHRASES: Final = ("greetings", "asking", "questions", "talk", "statements", "wishing")
-_PATTERNS: Final = {
-    name: {key: _pattern(lists[key]) for key in _PHRASES}
-    for name, lists in _LANGUAGES.items()
-    if "questions" in lists
+_BEFORE: Final = {
+    name: _pattern(lists["before"]) for name, lists in _LANGUAGES.items() if "before" in lists
 }
 _SKIPPED: Final = frozenset({"around", "about", "next", "this", "last", "coming", "late", "early"})

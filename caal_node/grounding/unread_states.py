@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from caal_node.core.tool_spec import ToolSchema
-from caal_node.grounding.claim_check import clause_odds, intent_of
+from caal_node.grounding.claim_check import clause_odds
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import NotDone, Say
 from caal_node.grounding.stated_states import (
@@ -21,6 +21,7 @@ from caal_node.grounding.stated_states import (
     says_state,
     without_states,
 )
+from caal_node.language.requests import intent_of
 from caal_node.policy.heard_words import COMMON, NO, QUESTIONS, YES, stem, stems
 
 RESULT_CHARS: Final = 8_000

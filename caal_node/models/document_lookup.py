@@ -2,7 +2,7 @@
 
 A tool says by its terms (`ToolSpec.answers`) when it is called in place of a reply. "first": the
 answer to every question comes from it. "unsure": only where the reply would be a guess, which is
-one that says so, or one to a question of the person's own things that nothing has answered yet.
+one that says so, or one to a question that has to be looked up and that nothing has answered yet.
 The reply is held back until it is known. A call of the model's own goes before, in either case.
 """
 
@@ -19,15 +19,23 @@ from livekit.agents import llm
 from caal_node.core.items import CallItem, Item, ResultItem, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
-from caal_node.grounding.lookup_words import asks, asks_of_own, is_guess, refers_back
+from caal_node.grounding.hedges import knows_nothing
 from caal_node.grounding.named_source import source_texts, unnamed_source
+from caal_node.language.requests import intent_of, request_odds, share
 from caal_node.models.chat_context import call_delta
 from caal_node.models.hedge_search import search_arguments
+from caal_node.policy.heard_words import words as words_of
 
 logger = logging.getLogger("caal_node")
 
 HELD_CHARS: Final = 400
 """Characters of a reply that are held back: some 25 seconds of speech, of which a guess shows."""
+_PRONOUNS: Final = frozenset(
+    """it its that those these this they them their he him his she her one there es ihn ihm ihr ihre
+    ihnen sein seine das dies damit dafür davon dort""".split()  # noqa: SIM905 - reads better
+)
+ASKED: Final = 0.5
+"""Odds from which words ask for what is in documents, and from which it has to be looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,19 @@ class DocumentLookup:
     """Whether it takes the place of any reply, and not only of one that says that it is a guess."""
     at_once: bool
     """Whether the model need not be asked at all, as no other tool could be meant."""
+
+
+def asks(words: str) -> bool:
+    """Say whether a person wants to know something that documents may tell."""
+    odds = request_odds(words)
+    if share(odds, ("lookup", "knowledge")) >= ASKED:
+        return True
+    return intent_of(words) == "tell" and refers_back(words)
+
+
+def refers_back(words: str) -> bool:
+    """Say whether a person's words may mean something that was said before: "and who pays it?"."""
+    return not _PRONOUNS.isdisjoint(words_of(words))
 
 
 def document_lookup(
@@ -61,7 +82,7 @@ def document_lookup(
     arguments = search_arguments(schema, asked)
     if arguments is None:
         return None
-    every = spec.answers == "first" or asks_of_own(words)
+    every = spec.answers == "first" or request_odds(words)["lookup"] >= ASKED
     specs = [spec_of(tool["function"]["name"]) for tool in tools]
     alone = all(each is not None and each.source == spec.source for each in specs)
     return DocumentLookup(
@@ -86,7 +107,7 @@ async def looking_up(
         text += (delta and delta.content) or ""
         open_ = bool(delta and (delta.tool_calls or delta.extra))
         if not open_ and len(text) >= HELD_CHARS:
-            if lookup.every_reply or is_guess(text):
+            if lookup.every_reply or knows_nothing(text):
                 break
             open_ = True
         if open_:
@@ -94,7 +115,7 @@ async def looking_up(
                 yield one
     if open_:
         return
-    if not text.strip() or not (lookup.every_reply or is_guess(text)):
+    if not text.strip() or not (lookup.every_reply or knows_nothing(text)):
         for one in held:
             yield one
         return

@@ -19,9 +19,10 @@ from livekit.agents import llm
 from caal_node.core.items import AssistantItem, UserItem
 from caal_node.core.prompt_files import fill
 from caal_node.core.tool_spec import ToolSpec, tool_reads
-from caal_node.grounding.claim_check import claims, intent_of
+from caal_node.grounding.claim_check import claims
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import NotDone, Say
+from caal_node.language.requests import intent_of
 from caal_node.models.question import Question
 from caal_node.models.strategies.tool_relevance import parts_with_tools
 from caal_node.policy.heard_words import COMMON, QUESTIONS, stems, words

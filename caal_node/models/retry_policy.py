@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem
@@ -41,6 +41,7 @@ _BILLIONS: Final = re.compile(r"(?<![\w.])(\d{1,3}(?:\.\d+)?)(b|m)(?![a-z])", re
 """How names say a size: `llama3.2:1b`, `Qwen2.5-0.5B-Instruct`, `smollm:360m`."""
 REPAIRS_MAX: Final = 3
 """Calls of one reply that the model is told of: a reply with more was noise."""
+_ONLY_ASKED: Final = "The person only asks. Call a tool that finds it out, or answer."
 _PROBLEM_CHARS: Final = 200
 """Characters of what was wrong with one call."""
 
@@ -167,10 +168,12 @@ class RetryPolicy:
         signal, strategy, question = attempt.signal, step.strategy, step.question
         if (
             signal == "unwanted"
-            and isinstance(strategy, JsonReplyStrategy)
             and not step.repeated
             and not attempt.unwanted.issuperset(question.tools.names)
         ):
+            if not isinstance(strategy, JsonReplyStrategy):
+                told = told_unwanted(question, attempt.unwanted)
+                return replace(step, question=told, repeated=True)
             others = JsonReplyStrategy(
                 call_threshold=strategy.call_threshold, without=attempt.unwanted
             )
@@ -264,15 +267,23 @@ def is_small(model: str, parameters: int | None = None) -> bool:
     return billions < SMALL_BILLIONS
 
 
+def told_unwanted(question: Question, names: Iterable[str]) -> Question:
+    """Return `question` followed by calls of these tools, and that nobody wants anything changed.
+
+    As in `repaired`, nothing of it stands in a history.
+    """
+    problem = {"error": "not_asked_for", "message": _ONLY_ASKED}
+    return _followed(question, [(name, problem) for name in sorted(names)])
+
+
 def repaired(question: Question, events: Iterable[Event]) -> Question:
     """Return `question` followed by the calls of `events` that cannot be made, and what is valid.
 
     They stand at the prompt's end, in the form of any call and its result, so that the model can
     mend them. They stand in no history: the next turn does not see them.
     """
-    calls: list[Item] = []
-    results: list[Item] = []
-    for number, event in enumerate(events):
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    for event in events:
         if isinstance(event, UnknownCall):
             problem = {"error": "unknown_tool", "valid": list(event.nearest)}
         elif isinstance(event, BrokenCall):
@@ -281,11 +292,17 @@ def repaired(question: Question, events: Iterable[Event]) -> Question:
             problem = {"error": "not_speech", "message": event.problem}
         else:
             continue
-        call_id = f"repair_{number}"
         name = ("" if isinstance(event, UnspokenData) else event.name) or "unnamed"
+        found.append((name, problem))
+    return _followed(question, found) if found else question
+
+
+def _followed(question: Question, failed: Sequence[tuple[str, Mapping[str, Any]]]) -> Question:
+    calls: list[Item] = []
+    results: list[Item] = []
+    for number, (name, problem) in enumerate(failed[:REPAIRS_MAX]):
+        call_id = f"repair_{number}"
         calls.append(CallItem(call_id, name, "{}"))
         output = json.dumps(problem, ensure_ascii=False)
         results.append(ResultItem(call_id, name, output, is_error=True))
-    if not calls:
-        return question
-    return replace(question, items=(*question.items, *calls[:REPAIRS_MAX], *results[:REPAIRS_MAX]))
+    return replace(question, items=(*question.items, *calls, *results))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import mcp_bridge
 from caal_node.core.prompt_files import read
-from caal_node.grounding.request_words import Answerable, answerable, language_of
+from caal_node.language.requests import PlainAnswer, plain_answer
 from caal_node.models.strategies.word_lists import JOINERS
 from caal_node.tools.table import ToolEntry, ToolTable
 from mcp_bridge.discovery.tool_search import ToolFinder
@@ -24,8 +24,8 @@ VOCABULARY: Final = Vocabulary(
     JOINERS,
     [reply for lists in _EVERYDAY.values() for reply in lists["replies"]],
 )
-_CAUTION: Final[Mapping[Answerable, float]] = MappingProxyType(
-    {"": 1.0, "question": 1.25, "statement": 1.25, "talk": 2.5}
+_CAUTION: Final[Mapping[PlainAnswer, float]] = MappingProxyType(
+    {"": 1.0, "knowledge": 1.25, "statement": 1.25, "talk": 2.5}
 )
 """The caution with words that a plain answer is likely for, by why it is likely. "How far is it to
 the lake" is for a tool all the same; hardly any small talk is."""
@@ -91,7 +91,7 @@ class ToolCatalog:
 
 def caution_of(words: str) -> float:
     """Return how much better than usual a tool must fit what a person said."""
-    return _CAUTION[answerable(words, language_of([words]))]
+    return _CAUTION[plain_answer(words)]
 
 
 def _tool_info(entry: ToolEntry) -> mcp_bridge.ToolInfo:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
-from caal_node.grounding.lookup_words import asks, asks_of_own, denies, is_guess
+from caal_node.grounding.hedges import knows_nothing
 from caal_node.grounding.named_source import SourceText, source_texts, unnamed_source
+from caal_node.models.document_lookup import asks
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions
@@ -90,7 +91,7 @@ async def test_another_tool_that_is_meant_goes_before_the_documents(talks: Any) 
     assert [name for name, _ in talk.calls] == ["get_weather"]
 
 
-@pytest.mark.parametrize("words", ["hello", "thank you", "how are you?", "tell me a joke"])
+@pytest.mark.parametrize("words", ["hello", "thank you", "how are you?"])
 @pytest.mark.parametrize("weather", [True, False])
 async def test_small_talk_is_looked_up_nowhere(talks: Any, words: str, weather: bool) -> None:
     talk = await talks("documents_first", ["Gladly."], weather=weather)
@@ -171,8 +172,6 @@ async def test_a_reply_that_names_its_source_or_has_none_gets_none(talks: Any, r
         "do cats need a permit?",
         "is a dog allowed",
         "are we allowed to paint the walls?",
-        "may I play music at ten",
-        "Tell me about the lease.",
         "explain the fault codes",
         "do you know when the tyres go on?",
         "the rent?",
@@ -205,12 +204,6 @@ def test_what_wants_something_done_or_nothing_asks_nothing(words: str) -> None:
     assert not asks(words)
 
 
-def test_questions_of_one_s_own_are_told_from_others() -> None:
-    assert asks_of_own("what's our wifi called?")
-    assert not asks_of_own("what is wifi?")
-    assert not asks_of_own("remember my code")
-
-
 @pytest.mark.parametrize(
     "reply",
     [
@@ -224,7 +217,7 @@ def test_questions_of_one_s_own_are_told_from_others() -> None:
     ],
 )
 def test_a_guess_is_known(reply: str) -> None:
-    assert is_guess(reply)
+    assert knows_nothing(reply)
 
 
 @pytest.mark.parametrize(
@@ -232,13 +225,13 @@ def test_a_guess_is_known(reply: str) -> None:
     ["Paris.", "Turn the valve a quarter of a turn.", "It is 20 degrees.", "Two plus two is four."],
 )
 def test_an_answer_is_no_guess(reply: str) -> None:
-    assert not is_guess(reply)
+    assert not knows_nothing(reply)
 
 
 def test_a_denial_is_known() -> None:
-    assert denies("The documents don't mention a garage.")
-    assert denies("There is no information about that in the notes.")
-    assert not denies("F28 means that no gas arrives.")
+    assert knows_nothing("The documents don't mention a garage.")
+    assert knows_nothing("There is no information about that in the notes.")
+    assert not knows_nothing("F28 means that no gas arrives.")
 
 
 TEXTS = [

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.core.tool_spec import Example
 from caal_node.grounding.call_grounds import FIT, CallGrounds, CallSigns, unique_words
-from caal_node.grounding.request_words import answerable, language_of, points_elsewhere
+from caal_node.grounding.request_words import language_of, points_elsewhere
 
 TIMES: Final = frozenset({"today", "tomorrow", "weekend", "friday", "six", "afternoon"})
 
@@ -126,7 +127,6 @@ def test_a_small_models_call_with_no_word_of_the_request_is_needless() -> None:
         "sorry, can you turn off the lamp",
         "am I busy tomorrow",
         "I'm freezing, make it warmer",
-        "how do I get to Bruges",
         "what have I got on Friday",
     ],
 )
@@ -137,8 +137,8 @@ def test_other_words_than_the_tools_own_are_no_reason_to_leave_a_call_out(
 
 
 def test_shared_words_outweigh_how_a_request_begins() -> None:
-    assert not needless("hi, do you see any mail of mine", call=MAIL, fit=FIT)
-    assert needless("hi, do you see any mail of mine", call=MAIL, fit=FIT - 0.1)
+    assert not needless("who invented the mail", call=MAIL, fit=FIT)
+    assert needless("who invented the mail", call=MAIL, fit=FIT - 0.1)
 
 
 @pytest.mark.parametrize("trusted", [False, True])
@@ -276,7 +276,7 @@ def test_a_tool_of_a_kind_does_not_answer_other_questions_about_the_world() -> N
 
 
 def test_a_call_of_a_model_that_calls_well_needs_no_shared_word_where_its_value_was_said() -> None:
-    said = "what's the meaning of sonder"
+    said = "who wrote Sonder"
     assert not needless(said, call=MUSIC, query="Sonder", trusted=True)
     assert needless(said, call=MUSIC, query="Sonder")
 
@@ -385,9 +385,28 @@ def test_times_are_no_places() -> None:
     assert points_elsewhere("will it rain in the big apple", "en", TIMES)
 
 
+_JSON: Final = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 9) | st.text("ab9", max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("ab", max_size=1), inner),
+    max_leaves=4,
+)
+
+
+def test_a_list_is_copied_from_an_example_as_a_name_is() -> None:
+    given_ = {"to": "Bob", "tags": ["red", "Blue"]}
+    call = CallSigns(MESSAGE, given_, trusted=False)
+    assert grounds("send it").copied(call, [Example("write to Bob", given_)]) == ("to", "tags")
+
+
+@given(_JSON, _JSON)
+def test_an_example_may_hold_values_of_any_kind(shown: Any, value: Any) -> None:
+    call = CallSigns(MESSAGE, {"to": "Bob", "text": value}, trusted=False)
+    found = grounds("send it").copied(call, [Example("write", {"to": "Bob", "text": shown})])
+    assert found in ((), ("to", "text"))
+
+
 @given(st.text(max_size=200), st.text(max_size=40))
 def test_any_words_can_be_read(said: str, value: str) -> None:
-    answerable(said, "en")
     for trusted in (False, True):
         assert needless(said, call=WEATHER, city=value, trusted=trusted) in (True, False)
         assert unsaid(said, city=value, trusted=trusted) in ((), ("city",))

@@ -24,6 +24,7 @@ FEW = [
         "hedges": ("I cannot browse the web.", "I have no live data.", "I cannot look online."),
         "no_access": ("I cannot see your mails.", "I cannot read your files.", "I see no home."),
         "nothing": ("There are no timers.", "No mails were found.", "There are no notes."),
+        "unsure": ("That depends.", "I am not sure.", "Please check your lease."),
     }.items()
     for text in texts
 ]

@@ -342,6 +342,36 @@ async def test_a_question_that_would_write_a_figure_nobody_said_is_asked_without
 
 @pytest.mark.parametrize("model", ["qwen3:8b", "qwen2.5:0.5b"])
 @pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("said", ["what did I note about the plumber", "what's in my notes"])
+async def test_a_question_writes_nothing_and_the_model_is_asked_once_more(
+    said: str, native: bool, model: str
+) -> None:
+    add, find = ("add_note", {"text": "the plumber"}), ("find_note", {"about": "plumber"})
+    replies: list[Any] = [
+        [call(name, **given)] if native else written(name, **given) for name, given in (add, find)
+    ]
+    server = Server(*replies, model=model)
+    reply, connection = await heard(server, noted(said), native=native)
+    assert [made.name for made in reply.calls] == ["find_note"]
+    assert dict(connection.retry_policy.stats.signals) == {"unwanted": 1}
+    first, second = server.requests
+    assert second.items[: len(first.items)] == first.items
+    if native:
+        assert "only asks" in str(second.items[-1])
+        assert second.tools == first.tools
+
+
+@pytest.mark.parametrize("native", [True, False])
+async def test_a_question_that_ends_in_an_order_writes(native: bool) -> None:
+    made: Any = {"text": "the plumber comes at nine"}
+    reply: Any = [call("add_note", **made)] if native else written("add_note", **made)
+    said = "did I note that the plumber comes at nine, um, just note it"
+    found, _ = await heard(Server(reply), noted(said), native=native)
+    assert [one.name for one in found.calls] == ["add_note"]
+
+
+@pytest.mark.parametrize("model", ["qwen3:8b", "qwen2.5:0.5b"])
+@pytest.mark.parametrize("native", [True, False])
 async def test_a_figure_that_would_be_written_is_asked_for(native: bool, model: str) -> None:
     made: Any = [call("add_note", text=BIRTHDAY)]
     server = Server(made if native else written("add_note", text=BIRTHDAY), model=model)

@@ -42,7 +42,6 @@ def _kept_by_modules() -> tuple[()]:
 MADE: Final[Mapping[str, Made]] = {
     "caal_node.config.file._line_of": {"path": r"(?:a[ \t]*\.[ \t]*)?(?:b|\"b\"|'b')"},
     "caal_node.evaluation.case._says": {"word": "lamp"},
-    "caal_node.grounding.lookup_words._any": _kept_by_modules,
     "caal_node.grounding.request_words._pattern": _kept_by_modules,
     "caal_node.models.backends.dialect._is_named": {
         "alias": "penalty",

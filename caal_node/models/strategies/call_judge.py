@@ -11,11 +11,12 @@ from typing import Any, Final, Literal, cast
 
 from caal_node.core.items import UserItem
 from caal_node.core.prompt_files import sentence
-from caal_node.core.tool_spec import ToolSchema
+from caal_node.core.tool_spec import ToolSchema, name_writes
 from caal_node.grounding.asked_facts import is_same_lookup, is_told
 from caal_node.grounding.call_grounds import FIT, CallGrounds, CallSigns, unique_words
 from caal_node.grounding.meant_arguments import meant_for
 from caal_node.grounding.request_words import is_question
+from caal_node.language.requests import only_asks
 from caal_node.models.question import Question
 from caal_node.models.strategies.evidence import Evidence
 from caal_node.models.strategies.tool_relevance import fits
@@ -37,7 +38,7 @@ class CallJudge:
         self.doubt: Literal["needless", "repeated", "missing_argument", "unwanted"] | None = None
         """Why the last call that was left out was left out."""
         self.unwanted: Final[set[str]] = set()
-        """The tools of calls that lack an argument, and that were not meant."""
+        """The tools of calls that were not meant: they write where the person only asks."""
         self._question: Final = question
         self._as_said: Final = as_said
         self._trusted: Final = trusted
@@ -94,6 +95,8 @@ class CallJudge:
         if tool is not None:
             unsaid: tuple[str, ...] = ()
             if self._question.judges_calls:
+                if name_writes(call.name) and only_asks(self._question.request):
+                    return self._without_unwanted(call)
                 if (known := self._known_already(call)) is not None:
                     self.doubt = self.doubt or known
                     return []
@@ -116,11 +119,9 @@ class CallJudge:
                 arguments = {k: v for k, v in arguments.items() if k not in invented}
                 if invented := [name for name in invented if name in _required(tool)]:
                     if grounds.only_asks:
-                        self.doubt = self.doubt or "unwanted"
-                        self.unwanted.add(call.name)
-                    else:
-                        self.doubt = "missing_argument"
-                        self._missing += [_spoken_name(tool, name) for name in invented]
+                        return self._without_unwanted(call)
+                    self.doubt = "missing_argument"
+                    self._missing += [_spoken_name(tool, name) for name in invented]
                     return []
             if self._as_said:
                 if self._evidence is None:
@@ -136,15 +137,18 @@ class CallJudge:
                     arguments = {**arguments, name: text}
                     unsaid = tuple(one for one in unsaid if one != name)
             if unsaid and not self._is_meant(tool, arguments, unsaid):
-                self.doubt = self.doubt or "unwanted"
-                self.unwanted.add(call.name)
-                return []
+                return self._without_unwanted(call)
             if unsaid:
                 self.doubt = "missing_argument"
                 self._missing += [_spoken_name(tool, name) for name in dict.fromkeys(unsaid)]
                 return []
         self._called = True
         return [ToolCallStart(call.id, call.name), ToolCallEnd(call.id, call.name, arguments)]
+
+    def _without_unwanted(self, call: ToolCallEnd) -> list[Event]:
+        self.doubt = self.doubt or "unwanted"
+        self.unwanted.add(call.name)
+        return []
 
     def _is_meant(
         self, tool: ToolSchema, arguments: Mapping[str, Any], unsaid: Sequence[str]
