@@ -26,7 +26,7 @@ from caal_node.policy.heard_words import COMMON, stem, stems
 Claim: TypeAlias = Literal["done", "underway", "promise", "looked"]
 CLAIMS: Final[tuple[Claim, ...]] = ("done", "underway", "promise", "looked")
 """The labels of clauses that claim something of the agent."""
-CLAIMED: Final = 0.5
+CLAIMED: Final = 0.6
 """Odds together from which a clause is a claim. See docs/honesty.md for what that holds and lets
 through."""
 SURELY: Final = 0.8

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final, Literal, TypeAlias
 
 from caal_node.language.judge import judge_of
+from caal_node.language.ngrams import READ_CHARS
 
 Intent: TypeAlias = Literal["act", "tell", "none"]
 """Whether a request wants something done, wants something told, or neither."""
@@ -19,6 +22,8 @@ STATEMENT: Final = 0.7
 """Odds from which a plain answer is likely, each for its reason. With these 284 of 321 calls that
 nobody needs are left out of a small model's replies, and 185 of a larger one's, and of 1,264 right
 calls 2 and none: `python -m tests.bench.call_grounds --bfcl`."""
+THANKS: Final = 0.25
+"""Odds of small talk from which "that's all for now" is some as well; "stop" may be for a tool."""
 ASIDE: Final = 0.3
 """What the odds count that somebody else is spoken to: hardly any turn begins with that, and many
 an order sounds like it ("sorry, can you turn off the lamp")."""
@@ -31,6 +36,12 @@ _INTENTS: Final[Mapping[Intent, Sequence[str]]] = {
     "tell": ("lookup", "talk", "knowledge"),
     "none": ("chat", "aside", "no"),
 }
+PART_WANTS: Final = 0.3
+"""Odds from which a part of a request wants something done."""
+PARTS_MAX: Final = 12
+_JOINT: Final = re.compile(
+    r"[,;.?!:]\s|\b(?:and|or|then|also|but|if|so|und|oder|dann|auch|aber|wenn|falls|sonst)\b", re.I
+)
 _REQUESTS: Final = judge_of("request")
 """It is read with the module: no turn may wait for a file."""
 
@@ -54,7 +65,8 @@ def plain_answer(words: str) -> PlainAnswer:
     odds = request_odds(words)
     if odds["knowledge"] >= KNOWLEDGE:
         return "knowledge"
-    idle = share(odds, ("talk", "cancel", *_INTENTS["none"]))
+    ends = ("cancel", "no") if odds["chat"] >= THANKS else ()
+    idle = share(odds, ("chat", "talk", "aside", *ends))
     if idle >= TALK and odds["talk"] < 0.5:  # a question about an answer may be for a tool
         return "talk"
     return "statement" if idle >= STATEMENT else ""
@@ -63,10 +75,19 @@ def plain_answer(words: str) -> PlainAnswer:
 def only_asks(words: str) -> bool:
     """Say whether a person's words surely ask what is so, and want nothing changed."""
     odds = request_odds(words)
-    return (
-        share(odds, ("lookup", "knowledge")) >= ONLY_ASKS
-        and share(odds, _INTENTS["act"]) <= AND_WANTS
-    )
+    if share(odds, ("lookup", "knowledge")) < ONLY_ASKS:
+        return False
+    acts = [share(request_odds(part), _INTENTS["act"]) for part in _parts(words)]
+    return share(odds, _INTENTS["act"]) <= AND_WANTS and max(acts, default=0.0) < PART_WANTS
+
+
+def _parts(words: str) -> list[str]:
+    """Return what stands before the first joint of a request, and what stands behind each: "is it
+    raining? if so close the window"."""
+    words = words[:READ_CHARS]
+    found = list(islice(_JOINT.finditer(words), PARTS_MAX))
+    parts = [words[: each.start()] for each in found[:1]] + [words[each.end() :] for each in found]
+    return [part for part in parts if len(part.split()) > 1]
 
 
 def share(odds: Mapping[str, float], labels: Iterable[str]) -> float:
