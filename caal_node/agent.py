@@ -65,7 +65,6 @@ from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
 from caal_node.tools.redaction import Redaction, secrets_of_settings
 from caal_node.tools.remote_toolset import RemoteToolset
-from caal_node.tools.second_opinion import ResultOpinion
 from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
@@ -132,9 +131,6 @@ class CaalAgent(Agent):
         )
         self.policies = PolicyChecks(self.middleware, lambda: place_of(self))
         """What the policies in `middleware` say of the tools, without a call."""
-        self._result_opinion = ResultOpinion(
-            self.settings, lambda: self.policies.results_model, lambda: self.model
-        )
         self._services = SessionServices(
             self,
             self._pipeline.outcomes,
@@ -307,8 +303,6 @@ class CaalAgent(Agent):
             asks_natively=self._asks_natively,
             web_search=self._prompt_builder.web_search(question, offered),
             tell=self._services.emit,
-            # Once a turn: behind its first round of calls.
-            doubts=self._result_opinion.doubts if rounds == 1 else None,
         )
         try:
             async with aclosing(reply.chunks()) as chunks:

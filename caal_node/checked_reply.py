@@ -4,7 +4,7 @@ and found."""
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Final, TypeAlias
@@ -19,7 +19,6 @@ from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
 from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.fact_check import fact_check, told_in
-from caal_node.grounding.ledger import Ledger
 from caal_node.grounding.spoken_check import SpokenCheck
 from caal_node.grounding.unread_states import UnreadStates
 from caal_node.models.claim_correction import ClaimCorrection, ReplyLedger, question_again
@@ -64,8 +63,6 @@ class CheckedReply:
         asks_natively: Whether the model is asked with its server's own tool calls by now.
         tell: It is told of each claim and each fact that was corrected.
         web_search: The tools among which the web's is looked for, where a reply cannot know.
-        doubts: It says of a conversation and its calls whether these have found something else than
-            was asked for; the answer then begins with a sentence that says so.
     """
 
     def __init__(
@@ -79,7 +76,6 @@ class CheckedReply:
         asks_natively: Callable[[], bool],
         tell: Callable[[ClaimCorrected | FactCorrected], None],
         web_search: Sequence[ToolSchema],
-        doubts: Callable[[Sequence[Item], Ledger], Awaitable[bool]] | None = None,
     ) -> None:
         self._question: Final = question
         self._history: Final = history
@@ -89,7 +85,6 @@ class CheckedReply:
         self._tell: Final = tell
         self._spec_of: Final = spec_of
         self._web_search: Final = web_search
-        self._doubts: Final = doubts
         self._ledger: Final = ReplyLedger(history, spec_of)
 
     async def chunks(self) -> AsyncGenerator[llm.ChatChunk]:
@@ -102,7 +97,6 @@ class CheckedReply:
         if lookup is not None and lookup.at_once:
             yield llm.ChatChunk(id=shortuuid("lookup_"), delta=lookup.call)
             return
-        preface = await self._preface()
         async with AsyncExitStack() as first:
             stream = await first.enter_async_context(self._ask(self._question))
             if lookup is not None:
@@ -116,10 +110,6 @@ class CheckedReply:
                     called |= bool(chunk.delta.tool_calls)
                 if chunk.delta and chunk.delta.extra and SERVER_RUN in chunk.delta.extra:
                     self._ledger.note_server_run(chunk.delta.extra[SERVER_RUN])
-                if preface and chunk.delta and (chunk.delta.content or "").strip():
-                    said = llm.ChoiceDelta(role="assistant", content=f"{preface} ")
-                    yield llm.ChatChunk(id=chunk.id, delta=said)
-                    preface = ""
                 yield chunk
             if not called:
                 async for chunk in self._of_left_part(answer, first):
@@ -163,13 +153,6 @@ class CheckedReply:
         if not question.may_call or question.must_call:
             return None
         return document_lookup(self._history, question.tools.schemas, self._spec_of)
-
-    async def _preface(self) -> str:
-        """Return what is said before the answer where its results answer something else."""
-        if self._doubts is None or self._settings.server_runs_tools:
-            return ""
-        doubted = await self._doubts(self._history, self._ledger())
-        return sentence("result_doubted") if doubted else ""
 
     def _or_result(
         self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack

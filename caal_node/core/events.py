@@ -52,9 +52,6 @@ class ToolCallStarted:
     source: str
     arguments: Mapping[str, Any] | None
     """It is None where the reader may not see arguments, as in the room by default."""
-    confidence: float | None = None
-    """How likely it is what the person wants, from 0 to 1; None where nobody has judged it, as of a
-    call over the API, or of one that the model's server runs (docs/second-look.md)."""
 
 
 @dataclass(frozen=True, slots=True)

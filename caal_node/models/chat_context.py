@@ -41,7 +41,6 @@ from caal_node.reply_parser.escaping import escaped_value, unescape_markers
 SAID_CHARS_MAX: Final = 32_768
 """Characters of a person's words in one turn: half an hour of speech. Whoever is in a room may also
 type, and paste."""
-_EXTRA: Final = "caal"
 """Key of what LiveKit keeps with a call for this project."""
 _NUMBER: Final = re.compile(r"/fnc_(\d+)$")
 """How LiveKit ends the item id of a reply's calls."""
@@ -170,23 +169,14 @@ def _written_at(call: llm.FunctionCall) -> tuple[float, int]:
     return call.created_at, int(number[1]) if number else 0
 
 
-def call_delta(name: str, arguments: str, confidence: float | None = None) -> llm.ChoiceDelta:
+def call_delta(name: str, arguments: str) -> llm.ChoiceDelta:
     """Return a call, with `arguments` as JSON text, as a piece of a reply.
 
-    What the prompt showed broken up goes to the tool as it was. LiveKit keeps `confidence` with
-    the call, for `call_confidence`; no model is shown it.
+    What the prompt showed broken up goes to the tool as it was.
     """
     whole = unescape_markers(arguments)
-    extra = None if confidence is None else {_EXTRA: {"confidence": confidence}}
-    call = llm.FunctionToolCall(name=name, arguments=whole, call_id=shortuuid("call_"), extra=extra)
+    call = llm.FunctionToolCall(name=name, arguments=whole, call_id=shortuuid("call_"))
     return llm.ChoiceDelta(role="assistant", tool_calls=[call])
-
-
-def call_confidence(call: llm.FunctionCall) -> float | None:
-    """Return how likely a call is what the person wants; None where nobody has judged it."""
-    kept: object = call.extra.get(_EXTRA)
-    found = cast("dict[str, object]", kept).get("confidence") if isinstance(kept, dict) else None
-    return found if isinstance(found, float) else None
 
 
 def as_api_error(error: CaalError, *, retry_timeout: bool = False) -> APIError:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -24,7 +24,7 @@ from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGive
 from livekit.agents.utils import aio, is_given
 
 from caal_node.core.errors import ModelError
-from caal_node.models.backends.base import Backend, BackendRequest, Chunk
+from caal_node.models.backends.base import Backend
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
 from caal_node.models.request_options import given_timeout
@@ -132,10 +132,6 @@ class FallbackLLM(LLM):
                 return
         assert last is not None
         raise last
-
-    def ask_beside(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
-        """See `LLM.ask_beside`. The member is asked that is asked next."""
-        return self._adapter.current.ask_beside(request)
 
     async def find_strategy(self) -> None:
         """Settle how the first member is asked. The others settle it at their first question."""

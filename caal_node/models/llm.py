@@ -12,8 +12,7 @@ LiveKit's own, by `llm.LLMStream`. docs/livekit.md has what is the same as with 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal, cast
 
@@ -26,7 +25,7 @@ from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.model_ref import CLOUD, Api
 from caal_node.core.tool_spec import examples_in
 from caal_node.livekit_plugin import register
-from caal_node.models.backends.base import Backend, BackendRequest, Chunk
+from caal_node.models.backends.base import Backend
 from caal_node.models.backends.livekit import LiveKitBackend
 from caal_node.models.backends.redacting import RedactingBackend, redacting
 from caal_node.models.chat_context import to_items, to_schemas
@@ -337,18 +336,6 @@ class LLM(llm.LLM[Literal["caal"]]):
             connection = self._connection
             with connection.in_use():
                 await connection.read_ahead(question)
-
-    async def ask_beside(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
-        """Send the model a request of its own, which is no turn of the conversation.
-
-        Raises:
-            ModelError: the same as `Backend.ask`.
-        """
-        connection = self._connection
-        with connection.in_use():
-            async with aclosing(connection.backend.ask(replace(request, beside=True))) as chunks:
-                async for chunk in chunks:
-                    yield chunk
 
     async def find_strategy(self) -> None:
         """Settle, once, whether the model's own tool calls can be used.

@@ -105,7 +105,7 @@ def event_delta(event: Event, sent: set[tuple[str, str]]) -> llm.ChoiceDelta | N
         if (event.name, arguments) in sent:
             return None
         sent.add((event.name, arguments))
-        return call_delta(event.name, arguments, event.confidence)
+        return call_delta(event.name, arguments)
     if isinstance(event, UnknownCall):
         # LiveKit answers it with the valid names; the model may then choose again.
         return call_delta(event.name, "{}")

@@ -34,7 +34,6 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
-from caal_node.models.call_confidence import CallConfidence
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import AS_NATIVE, SLICE_CHARS, ReplyLimits, calls_left
 from caal_node.models.strategies import CallStrategy
@@ -146,7 +145,6 @@ class ReplyAttempt:
         self._limits = ReplyLimits(calls, limits.payload)
         self._structured = False
         self._server_ran = False
-        self._confidence = CallConfidence(question)
 
     @property
     def uncertain(self) -> list[Event]:
@@ -176,8 +174,8 @@ class ReplyAttempt:
         return any(isinstance(event, TextWasThinking) for event in self._events)
 
     def _read(self, events: Sequence[Event]) -> list[Event]:
-        """Return what is within the limits, as it was meant, with what it is judged to be."""
-        return self._confidence.judged(self._meant(self._limits.admit(events)))
+        """Return what is within the limits, as it was meant."""
+        return self._meant(self._limits.admit(events))
 
     def _meant(self, events: Sequence[Event]) -> list[Event]:
         """Return `events` with what a reference means where a call's argument repeats it, with
@@ -215,7 +213,6 @@ class ReplyAttempt:
                     yield chunk
                     continue
                 self._structured |= isinstance(chunk, NativeCall)
-                self._confidence.see(chunk)
                 for part in _slices(chunk):
                     events = self._read(reader.feed(part))
                     self._passes_on |= reader.is_speech

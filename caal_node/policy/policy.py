@@ -26,8 +26,6 @@ Outside: TypeAlias = Literal["remote", "all", "off"]
 """Whose calls need a yes where only a tool's words have asked for them: n8n's and MCP's, the
 agent's own as well, or nobody's."""
 OUTSIDE: Final[tuple[Outside, ...]] = get_args(Outside)
-SecondLookOf: TypeAlias = Literal["off", "writes", "all"]
-SECOND_LOOK: Final[tuple[SecondLookOf, ...]] = get_args(SecondLookOf)
 REMEMBERED: Final = 16_384
 """Tools, and judgements, that are remembered; a very large catalogue has 5,000 tools."""
 
@@ -80,13 +78,9 @@ class Policy:
     """How often tools may be called. They are not judged here, as that takes a count."""
     outside: Outside = "remote"
     """An agent's own methods are left out at first, so that they run as in plain LiveKit."""
-    second_look: SecondLookOf = "off"
-    """Which calls are judged once more before they run: those that change something, or all."""
     second_look_model: str = ""
-    """The model that judges them, as `[API:]MODEL[@URL]`; "same" is the one that made the call, and
-    "" no model, so that a call's own confidence decides."""
-    second_look_results: bool = False
-    """Whether that model also judges, once a turn, if what was found answers what was asked."""
+    """Another model that judges calls that change something once more before they run, as
+    `[API:]MODEL[@URL]`; "" none."""
     source: Path | None = field(default=None, compare=False)
     """The file that it is read from again at a reload, whether or not it is there."""
     _known: dict[tuple[Any, ...], _ToolRules] = field(
@@ -102,8 +96,6 @@ class Policy:
             raise ValueError(f"mode={self.mode!r}: write {', '.join(MODES)}")
         if self.outside not in OUTSIDE:
             raise ValueError(f"outside={self.outside!r}: write {', '.join(OUTSIDE)}")
-        if self.second_look not in SECOND_LOOK:
-            raise ValueError(f"second_look={self.second_look!r}: write {', '.join(SECOND_LOOK)}")
         matchers = tuple(map(_Matcher, self.rules))
         effects = tuple((AnyOf([glob]), effect) for glob, effect in self.effects.items())
         object.__setattr__(self, "_matchers", matchers)

@@ -21,11 +21,9 @@ from caal_node.policy.places import Places
 from caal_node.policy.policy import (
     MODES,
     OUTSIDE,
-    SECOND_LOOK,
     Mode,
     Outside,
     Policy,
-    SecondLookOf,
 )
 from caal_node.policy.rule import CONDITIONS, Action, Rule
 
@@ -39,10 +37,14 @@ SHOWN_CHARS: Final = 60
 """Characters of a wrong value that a fault quotes."""
 TABLE: Final = "tools"
 _KEYS: Final = (
-    *("mode", "dry_run", "outside", "second_look", "second_look_model"),
-    "second_look_results",
+    *("mode", "dry_run", "outside", "second_look_model"),
     *("effects", "rules", "limits"),
 )
+_REMOVED: Final[Mapping[str, str]] = {
+    "second_look": "delete it: second_look_model alone has calls that change something judged",
+    "second_look_results": "delete it: what was found is not judged any more",
+}
+"""Keys of earlier versions, and what to do instead."""
 _RULE_KEYS: Final = (*CONDITIONS, "attributes", "then")
 _THEN: Final[Mapping[str, Action]] = {
     "allow": "allow",
@@ -87,7 +89,7 @@ class _Reader:
         dry_run = False
         with_lines = {
             name: self._places.where(TABLE, name)
-            for name in ("mode", "dry_run", "second_look")
+            for name in ("mode", "dry_run", "second_look_model")
             if name in given
         }
         try:
@@ -99,22 +101,11 @@ class _Reader:
             outside = cast("Outside", _word(given.get("outside", "remote"), OUTSIDE))
         except _Wrong as wrong:
             self._fault(("outside",), wrong)
-        second_look: SecondLookOf = "off"
-        try:
-            second_look = cast("SecondLookOf", _word(given.get("second_look", "off"), SECOND_LOOK))
-        except _Wrong as wrong:
-            self._fault(("second_look",), wrong)
         second_look_model = ""
         try:
             second_look_model = _model(given.get("second_look_model", ""))
         except _Wrong as wrong:
             self._fault(("second_look_model",), wrong)
-        second_look_results = given.get("second_look_results", False)
-        if not isinstance(second_look_results, bool):
-            self._fault(("second_look_results",), _Wrong("write true or false"))
-            second_look_results = False
-        elif second_look_results and not second_look_model:
-            self._fault(("second_look_results",), _Wrong("name a second_look_model, which judges"))
         if isinstance(value := given.get("dry_run", False), bool):
             dry_run = value
         else:
@@ -138,9 +129,7 @@ class _Reader:
             with_lines | lines,
             limits=limits,
             outside=outside,
-            second_look=second_look,
             second_look_model=second_look_model,
-            second_look_results=second_look_results,
         )
 
     def _effects(self, value: object) -> dict[str, Effect]:
@@ -215,6 +204,7 @@ class _Reader:
             if key not in known:
                 near = difflib.get_close_matches(key, known, 1, 0.6)
                 mend = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
+                mend = _REMOVED.get(key, mend) if not path else mend
                 self._fault((*path, key), _Wrong(f"there is no such key; {mend}"))
 
     def _note_covered(
@@ -275,6 +265,8 @@ def _model(value: object) -> str:
         return ""
     if not isinstance(value, str) or len(value) > GLOB_CHARS:
         raise _Wrong('write a model in quotes, such as "ollama:qwen3:8b"')
+    if value == "same":
+        raise _Wrong("name another model than the agent's: one judges its own calls by chance")
     try:
         reference = parse_reference(value)
     except ValueError as error:

@@ -50,8 +50,6 @@ class ToolCallEnd:
     id: str
     name: str
     arguments: dict[str, Any]
-    confidence: float | None = field(default=None, compare=False)
-    """How likely it is what the person wants; None where nobody has judged it."""
 
 
 @dataclass(frozen=True, slots=True)

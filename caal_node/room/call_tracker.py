@@ -19,7 +19,6 @@ from caal_node.core.events import (
     TurnEnded,
 )
 from caal_node.models.backends.base import ServerCall, ServerResult
-from caal_node.models.chat_context import call_confidence
 
 SERVER_SOURCE: Final = "model server"
 """The source, in events, of tools that the model's server runs by itself."""
@@ -69,7 +68,6 @@ class CallTracker:
             origin.tier,
             origin.source,
             arguments_of(call.arguments),
-            call_confidence(call),
         )
 
     def ended(self, now: float, call_id: str, status: str) -> ToolCallEnded | None:

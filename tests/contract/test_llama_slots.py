@@ -132,13 +132,6 @@ async def test_a_server_that_refuses_the_field_is_asked_without_it() -> None:
         assert await slot_of(server, model) is None
 
 
-async def test_a_request_beside_the_conversation_does_not_go_to_its_slot() -> None:
-    async with server_of(2) as server, room(server) as model:
-        async for _ in model.ask_beside(BackendRequest(QUESTION.items)):
-            pass
-        assert "id_slot" not in server.chats[-1].json
-
-
 async def test_a_server_that_does_not_answer_any_more_is_asked_without_a_slot() -> None:
     """Started anew with fewer slots, it waits for the one that is named, for ever."""
     hangs = False

@@ -12,7 +12,6 @@ from livekit.agents import function_tool
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.core.events import Decision, ToolCallEnded
-from caal_node.models.fallback import FallbackLLM
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel
 from tests.stand_in_model import Hang, Refuse, Reply, StandInModel
 
@@ -26,9 +25,7 @@ class House(CaalAgent):
     def __init__(self, folder: Path, reference: str) -> None:
         self.ran: list[str] = []
         path = folder / "caal.toml"
-        path.write_text(
-            f'[tools]\nsecond_look = "writes"\nsecond_look_model = "{reference}"\n', "utf-8"
-        )
+        path.write_text(f'[tools]\nsecond_look_model = "{reference}"\n', "utf-8")
         settings = load_settings({"CAAL_CUES": "off", "CAAL_NEEDLESS_CALLS": "off"}, path)
         super().__init__(settings=settings, tiers={}, warm=False)
 
@@ -93,20 +90,3 @@ async def test_a_cancelled_turn_closes_the_request(tmp_path: Path) -> None:
                 await server.client_gone()
             await turn
         assert agent.ran == []
-
-
-async def test_a_chain_of_models_looks_with_the_one_that_is_asked_next() -> None:
-    first = ScriptedModel('{"wanted": "yes"}')
-    chain = FallbackLLM([first, ScriptedModel()])
-    request = (await _request_of()).requests[0]
-    async for _ in chain.ask_beside(request):
-        pass
-    assert first.replies_left == 0
-    await chain.aclose()
-
-
-async def _request_of() -> ScriptedModel:
-    model = ScriptedModel("Hello.")
-    async with AgentConversation(CaalAgent(tiers={}, warm=False), model) as talk:
-        await talk.say("hello")
-    return model

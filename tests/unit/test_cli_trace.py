@@ -56,7 +56,7 @@ TOOL_TURN = (
     *SPOKEN,
     line(1.8, "model_request_ended", took_ms=900, first_ms=300, outcome="ok", prompt_tokens=1400,
          cached_tokens=1360, completion_tokens=20),
-    line(1.8, "tool_call_started", **CALL, source="n8n", arguments_chars=9, confidence=0.9),
+    line(1.8, "tool_call_started", **CALL, source="n8n", arguments_chars=9),
     line(1.8, "cue", kind="tool"),
     line(2.3, "tool_call_ended", **CALL, outcome="ok", duration_ms=500, decisions=[]),
     line(2.3, "tool_result", **CALL, is_error=False, output_chars=3),

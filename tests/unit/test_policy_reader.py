@@ -237,18 +237,19 @@ def test_settings_in_code_take_the_same_table() -> None:
 
 
 def test_the_second_look_is_read_with_its_line() -> None:
-    policy = policy_of('[tools]\nsecond_look = "writes"\nsecond_look_model = "ollama:qwen3:8b"\n')
+    policy = policy_of('[tools]\nsecond_look_model = "ollama:qwen3:8b"\n')
     assert policy.faults == ()
-    assert (policy.second_look, policy.second_look_model) == ("writes", "ollama:qwen3:8b")
-    assert policy.lines["second_look"] == "caal.toml, line 2"
-    assert policy_of("").second_look == "off"
+    assert policy.second_look_model == "ollama:qwen3:8b"
+    assert policy.lines["second_look_model"] == "caal.toml, line 2"
+    assert policy_of("").second_look_model == ""
 
 
 @pytest.mark.parametrize(
     ("line", "mend"),
     [
-        ('second_look = "some"', "write off, writes or all"),
-        ("second_look = true", "write off, writes or all"),
+        ('second_look = "writes"', "second_look_model alone has calls that change something"),
+        ("second_look_results = true", "what was found is not judged any more"),
+        ('second_look_model = "same"', "name another model than the agent's"),
         ('second_look_model = "two words"', "write a model's name"),
         ("second_look_model = 3", "write a model in quotes"),
         ('second_look_model = "embedded:some.gguf"', "name a model of a server"),

@@ -82,7 +82,7 @@ async def test_a_trace_has_no_content(tmp_path: Path) -> None:
     decided = {"by": "policy", "verdict": "allowed", "line_chars": 18, "took_ms": 0.5}
     assert list(map(without_session, lines)) == [
         {"type": "user", "text_chars": 15},
-        {"type": "tool_call_started", **tool, "arguments_chars": 18, "confidence": None},
+        {"type": "tool_call_started", **tool, "arguments_chars": 18},
         {"type": "tool_call_ended", **ended, "decisions": [decided], **reasons},
         {"type": "speech", "text_chars": 11},
         {"type": "turn_ended", "rounds": 1, "requests": 2, "duration_ms": 900},

@@ -24,7 +24,6 @@ from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.embedded_engine import require_engine
 from caal_node.models.model_preparation import probe
 from caal_node.network.guard import refusal_in
-from caal_node.tools.second_opinion import SAME_MODEL
 from caal_node.weights.gguf import find_gguf
 
 REQUEST_S: Final = 5.0
@@ -309,15 +308,8 @@ async def check_second_look(
     settings: Settings, transport: httpx2.AsyncBaseTransport | None = None
 ) -> Sequence[Finding]:
     """Check the model that looks at calls once more, where one is set. `transport` is for tests."""
-    policy = settings.tools
-    if policy.second_look == "off" and not policy.second_look_results:
+    if not (reference := settings.tools.second_look_model):
         return []
-    looked_at = [policy.second_look] if policy.second_look != "off" else []
-    what = " and ".join([*looked_at, *(["results"] if policy.second_look_results else [])])
-    if not (reference := policy.second_look_model):
-        return [ok(SECOND_LOOK, f"{what}, by a call's own confidence")]
-    if reference == SAME_MODEL:
-        return [ok(SECOND_LOOK, f"{what}, by the model that made the call")]
     found = await check_model(settings.with_model(parse_reference(reference)), transport)
     without = "calls run without a second look"
     failed = [
@@ -325,7 +317,7 @@ async def check_second_look(
         for each in found
         if each.status == "fail"
     ]
-    return failed or [ok(SECOND_LOOK, f"{what}, by {reference}")]
+    return failed or [ok(SECOND_LOOK, f"calls that change something, by {reference}")]
 
 
 def _fallback_model(name: str, settings: Settings, validity: Validity) -> Finding:

@@ -40,8 +40,6 @@ class BackendRequest:
     """The reply has to hold a call of `tools`, if the server can see to that."""
     parallel: bool | None = None
     """False: one call at most, if the server can see to that. None says nothing of it."""
-    beside: bool = False
-    """It is no turn of the conversation, so it is not to push its prompt out of its slot."""
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     """Further fields by OpenAI's names, such as `temperature` or `seed`. They win."""
 

@@ -256,8 +256,7 @@ class OpenAIServer(HttpTransport):
             body["stream_options"] = {"include_usage": True}
         if request.max_tokens is not None:
             body["max_tokens"] = request.max_tokens
-        slot = {} if request.beside else self._slot.use()
-        return {**body, **slot, **self._always, **request.fields}
+        return {**body, **self._slot.use(), **self._always, **request.fields}
 
     async def _events(
         self, path: str, body: Mapping[str, Any], request: BackendRequest, kind: type[E]

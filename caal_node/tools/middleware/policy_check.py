@@ -116,16 +116,16 @@ class PolicyCheck(CallMiddleware):
         A person who is asked anyway needs no model that doubts, and what a rule allows is allowed
         whatever a model says.
         """
-        of = self.policy.second_look
-        if of == "off" or (of == "writes" and self.effect_of(call.entry) == "read"):
+        model = self.policy.second_look_model
+        if not model or self.effect_of(call.entry) == "read":
             return ""
         judged = self._judge(call)
         if judged.by_rule and judged.action == "allow":
             return ""
         if self.needs_yes(call) or self.asked_from_outside(call):
             return ""
-        place = self.policy.lines.get("second_look")
-        return f"{place}, second_look {of}" if place else f"second_look {of}"
+        place = self.policy.lines.get("second_look_model")
+        return f"{place}, second_look_model" if place else "second_look_model"
 
     def is_dry(self, call: ToolCallRequest) -> str:
         """Return the line for which a call is only told of; "" where it runs."""
@@ -203,12 +203,6 @@ class PolicyChecks:
     def faults(self) -> tuple[str, ...]:
         """What cannot be read, each with file, line and mend."""
         return tuple(fault for check in self.checks for fault in check.policy.faults)
-
-    @property
-    def results_model(self) -> str:
-        """The model that judges what a turn's calls have found; "" where none does."""
-        looking = (each.policy for each in self.checks if each.policy.second_look_results)
-        return next((policy.second_look_model for policy in looking), "")
 
     def judge(self, entry: ToolEntry, caller: Caller) -> Judgement:
         """Return what becomes of the caller's call, whatever its arguments.

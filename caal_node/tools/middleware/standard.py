@@ -13,8 +13,7 @@ from caal_node.tools.middleware.confirmation import Confirmation
 from caal_node.tools.middleware.dry_run import DRY_RUN, DryRun
 from caal_node.tools.middleware.limits import CallLimits
 from caal_node.tools.middleware.policy_check import PolicyCheck
-from caal_node.tools.middleware.second_look import SecondLook, doubted
-from caal_node.tools.second_opinion import SecondOpinion
+from caal_node.tools.middleware.second_look import OtherModel, SecondLook, doubted
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -36,9 +35,7 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
         policy,
         CallLimits(lambda: policy.policy.limits, effect_of=policy.effect_of),
         DryRun(lambda call: dry_run_line(settings) or policy.is_dry(call)),
-        SecondLook(
-            policy.looks_twice, SecondOpinion(settings, lambda: policy.policy.second_look_model)
-        ),
+        SecondLook(policy.looks_twice, OtherModel(settings, policy)),
         Confirmation(
             lambda call: policy.needs_yes(call) or policy.asked_from_outside(call) or doubted(call)
         ),
