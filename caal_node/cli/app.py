@@ -196,13 +196,7 @@ def tools(
     context: typer.Context,
     as_json: Json = False,
     agent: AgentOption = None,
-    make_examples: Annotated[
-        bool,
-        typer.Option(
-            "--make-examples",
-            help="First have the model write what people say for tools that have no examples.",
-        ),
-    ] = False,
+    make_examples: Annotated[bool, typer.Option("--make-examples", hidden=True)] = False,
     explain: Annotated[
         str | None,
         typer.Option(
@@ -227,6 +221,11 @@ def tools(
     api: AsApi = False,
 ) -> None:
     """List every tool of all three tiers, and the sources that could not be listed."""
+    if make_examples:
+        raise typer.BadParameter(
+            "--make-examples was removed; write `Example: words -> {arguments}` lines in a tool's "
+            "docstring or n8n notes, or [examples] in caal.toml for any tool"
+        )
     if context.invoked_subcommand is not None:
         return
     log_to_stderr(logging.CRITICAL if policy else logging.ERROR)  # the output says what is wrong
@@ -246,8 +245,6 @@ def tools(
     if explain:
         _run(lambda: work.explain_tool(bounded_settings(), agent, explain, as_json=as_json))
         return
-    if make_examples:
-        _run(lambda: work.make_missing_examples(bounded_settings(), agent))
     _run(lambda: work.list_tools(bounded_settings(), agent, as_json=as_json))
 
 

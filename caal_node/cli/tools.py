@@ -1,7 +1,7 @@
 """`caal-node tools`: what the agent could call now, and what is known of each tool.
 
-Its options: `--explain` shows one tool, `--make-examples` writes examples for tools that have none,
-and `--accept` offers MCP tools again whose definitions have changed, and takes new ones as known.
+Its options: `--explain` shows one tool, and `--accept` offers MCP tools again whose definitions
+have changed, and takes new ones as known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any, Final, cast
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
 from rich.table import Table
 
 import mcp_bridge
@@ -30,12 +29,8 @@ from caal_node.cli.output import console, print_table
 from caal_node.cli.terminal_transcript import TerminalTranscript
 from caal_node.config.settings import Settings
 from caal_node.core import paths
-from caal_node.core.errors import ConfigError, ModelReplyError, UnknownTool
-from caal_node.core.tool_spec import Example, ToolSpec
+from caal_node.core.errors import ConfigError, UnknownTool
 from caal_node.evaluation.strategy_choice import choose
-from caal_node.factories import make_llm
-from caal_node.tools.example_maker import make_examples
-from caal_node.tools.example_store import FILE_NAME, ExampleStore
 from caal_node.tools.middleware.dry_run import DRY_RUN
 from caal_node.tools.middleware.standard import dry_run_line
 from caal_node.tools.table import ToolEntry, ToolTable
@@ -300,56 +295,6 @@ def print_explanation(out: Console, entry: ToolEntry) -> None:
         out.print(f"example: {example.utterance} -> {arguments}", markup=False)
     for fact in spec.facts:
         out.print(fact, style="dim", markup=False)
-
-
-async def make_missing_examples(settings: Settings, agent_name: str | None) -> None:
-    """Ask the model for examples of each tool that has none, and keep those that hold.
-
-    Raises:
-        ModelError: the model's server cannot be asked. What was made before that is kept.
-    """
-    progress = console(stderr=True)
-    agent = chosen_agent(settings, agent_name)
-    model = make_llm(settings)
-    store = await asyncio.to_thread(ExampleStore, paths.state_folder() / FILE_NAME)
-    made: dict[str, tuple[ToolSpec, tuple[Example, ...]]] = {}
-    try:
-        await find_tools(agent)
-        existing = agent.examples()
-        missing = [entry for entry in agent.table if not existing.get(entry.exposed)]
-        for entry in track(
-            missing,
-            "Writing examples",
-            console=progress,
-            transient=True,
-            disable=not progress.is_terminal,
-        ):
-            try:
-                examples = await make_examples(model.backend, entry.schema)
-            except ModelReplyError as error:
-                progress.print(f"{entry.exposed}: {error}", style="yellow", markup=False)
-                continue
-            if examples:
-                made[entry.exposed] = entry.spec, examples
-    finally:
-        if made:
-            await asyncio.to_thread(_keep, store, made)
-        await model.aclose()
-        await agent.close_tools()
-    for name, (_, examples) in made.items():
-        for example in examples:
-            progress.print(f"{name}: {example.utterance}", markup=False)
-    left = len(missing) - len(made)
-    progress.print(f"{len(made)} tools have examples now, {left} still have none: {store.path}")
-
-
-def _keep(store: ExampleStore, made: Mapping[str, tuple[ToolSpec, tuple[Example, ...]]]) -> None:
-    try:
-        store.add(made)
-    except OSError as error:
-        raise ConfigError(
-            f"{store.path} cannot be written ({error.strerror}); mend that, and make them again"
-        ) from error
 
 
 async def accept_changed_tools(name: str) -> None:

@@ -10,15 +10,15 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from livekit.agents.llm import Tool, Toolset
 
 from caal_node.core.events import TierName, ToolProgress, ToolSourceChanged
-from caal_node.core.paths import state_folder
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.tools.example_store import FILE_NAME, with_examples
+from caal_node.tools.argument_check import fits
 from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.remote_calls import RemoteCalls, RemoteTool
 from caal_node.tools.source import ToolListing, ToolProvider, ToolSource, as_tool_source
@@ -270,7 +270,7 @@ class RemoteToolset(Toolset):
 
     def _make_table(self, specs: Sequence[ToolSpec]) -> ToolTable:
         """Make a table, and all that is asked of every tool of it, in the thread of the caller."""
-        table = ToolTable(with_examples(specs, state_folder() / FILE_NAME))
+        table = ToolTable(map(_with_fitting_examples, specs))
         _ = table.schema_tokens, table.prompt_tools, table.described
         for entry in table:
             self._hides(entry)  # a policy remembers which of its rules fit a tool
@@ -337,6 +337,15 @@ class RemoteToolset(Toolset):
         changed = listing != self._listings[tier]
         self._listings[tier] = listing
         return changed
+
+
+def _with_fitting_examples(spec: ToolSpec) -> ToolSpec:
+    """Leave out the examples that do not fit the schema: they would teach refused calls."""
+    examples = tuple(e for e in spec.examples if fits(spec.parameters, dict(e.arguments)))
+    if not (left_out := len(spec.examples) - len(examples)):
+        return spec
+    logger.warning("%s: %d examples do not fit its schema", spec.wanted, left_out)
+    return replace(spec, examples=examples)
 
 
 def _failed(last: ToolListing, tier: TierName, reason: str) -> ToolListing:

@@ -20,17 +20,14 @@ from caal_node.cli.checks.check import in_thread
 from caal_node.cli.doctor import CHECKS
 from caal_node.config.instructions import instructions_of
 from caal_node.config.settings import Settings, load_settings
-from caal_node.core.tool_spec import Example
 from caal_node.evaluation.store import EvaluationStore
 from caal_node.factories import session_llm
 from caal_node.room.cue_files import load_wav
-from caal_node.tools.example_store import ExampleStore
-from mcp_bridge import Pins, ServerConfig, VectorCache, load_servers
+from mcp_bridge import InputAnswers, Pins, ServerConfig, VectorCache, load_servers
 from mcp_bridge.core.tools import ToolDefinition
 from mcp_bridge.serve.options import TlsFiles, find_token, tls_context
 from mcp_bridge.transports.sign_ins import SignInFile
 from tests.attack.harness import Ending, Probe, attack
-from tests.conversation import weather_spec
 
 FILES: Final = "files"
 STUCK_S: Final = 1.0
@@ -47,7 +44,6 @@ READERS: Final[Mapping[str, Callable[[Path], object]]] = {
     "cue": load_wav,
     "token": lambda path: find_token(path, {}),
     "certificate": lambda path: tls_context(TlsFiles(path)),
-    "examples": lambda path: ExampleStore(path).get(weather_spec()),
     "sign-in": lambda path: asyncio.run(SignInFile(path, "https://x").known()),
     "pins": lambda path: _pins_at(path),
     "vectors": lambda path: _vectors_at(path),
@@ -92,7 +88,7 @@ async def _read_all(path: Path) -> dict[str, str]:
     return said
 
 
-HARMLESS: Final = frozenset({"examples", "sign-in", "vectors", "validations"})
+HARMLESS: Final = frozenset({"sign-in", "vectors", "validations"})
 """These are done without, as if they were not there; a log says so."""
 
 
@@ -251,17 +247,15 @@ async def disk_full(probe: Probe) -> Ending:
     """A file may have 4 KiB from here on: what is kept stays whole, and a sentence says why."""
     with _folder() as folder:
         os.environ["CAAL_STATE"] = str(folder / "state")
-        store = ExampleStore(folder / "state" / "examples.json")
-        spec = weather_spec()
-        store.add({"a": (spec, (Example("how warm is it in Oslo", {"city": "Oslo"}),))})
-        before = store.path.read_bytes()
+        answers = InputAnswers(folder / "state" / "inputs.json")
+        answers.keep("servers.json", {"key": "short"})
+        before = answers.path.read_bytes()
         EvaluationStore().check()
-        many = tuple(Example(f"{n} " + "x" * 400, {"city": "Oslo"}) for n in range(20))
 
         def write() -> list[str]:
             said: list[str] = []
             for work in (
-                lambda: store.add({"a": (spec, many)}),
+                lambda: answers.keep("servers.json", {"key": "x" * 8_000}),
                 lambda: EvaluationStore().change_profile("k", lambda _: "x" * 40_000),
             ):
                 try:
@@ -274,13 +268,13 @@ async def disk_full(probe: Probe) -> Ending:
             said = await probe.watch(lambda: asyncio.to_thread(write))
         left = {path.name for path in (folder / "state").iterdir()}
         modes = {stat.S_IMODE(path.stat().st_mode) for path in (folder / "state").iterdir()}
-        whole = store.path.read_bytes() == before and EvaluationStore().profile("k") is None
+        whole = answers.path.read_bytes() == before and EvaluationStore().profile("k") is None
         private = modes <= {0o600} and stat.S_IMODE((folder / "state").stat().st_mode) == 0o700
     return Ending(
         kept=len(said) == 2
         and whole
         and private
-        and left == {"examples.json", "validations.db"}
+        and left == {"inputs.json", "validations.db"}
         and "move it away" not in " ".join(said),
         heard=" | ".join([*said, f"whole: {whole}, private: {private}, left: {sorted(left)}"]),
     )

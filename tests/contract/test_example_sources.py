@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from livekit.agents import function_tool
+from typer.testing import CliRunner
 
 from caal_node.agent import CaalAgent
+from caal_node.cli.app import app
 from caal_node.config.settings import load_settings
 from caal_node.core.tool_spec import Example
-from caal_node.tools.example_store import FILE_NAME, ExampleStore
-from tests.conversation import FakeTier, weather_spec
 from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 
 
@@ -64,9 +64,6 @@ async def n8n_with_notes() -> AsyncGenerator[str]:
         await server.aclose()
 
 
-MADE = (Example("is it raining in Oslo", {"city": "Oslo"}),)
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Everything that is a file, written before there is an event loop."""
@@ -82,7 +79,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     arguments = '{source_timezone = "UTC", time = "05:00", target_timezone = "Europe/Rome"}'
     said = f'say = "five here is what in Rome"\narguments = {arguments}\n'
     (tmp_path / "caal.toml").write_text(f"[[examples.time__convert_time]]\n{said}")
-    ExampleStore(tmp_path / FILE_NAME).add({"get_weather": (weather_spec(), MADE)})
     return tmp_path
 
 
@@ -111,10 +107,9 @@ async def test_docstring_notes_server_file_and_settings_are_all_read(folder: Pat
     assert converted.arguments["target_timezone"] == "Europe/Rome"
 
 
-async def test_those_that_a_model_made_come_where_the_author_wrote_none(folder: Path) -> None:
-    agent = CaalAgent(settings=load_settings({}, folder / "none.toml"), tiers={"n8n": FakeTier()})
-    try:
-        await agent.reload_tools()
-        assert agent.examples()["get_weather"] == MADE
-    finally:
-        await agent.close_tools()
+def test_the_removed_option_says_where_examples_are_written() -> None:
+    ran = CliRunner().invoke(app, ["tools", "--make-examples"])
+    assert ran.exit_code == 2
+    assert "--make-examples was removed" in ran.output
+    assert "Example: words -> {arguments}" in ran.output
+    assert "[examples] in caal.toml" in ran.output

@@ -4,13 +4,17 @@ LiveKit is given of it."""
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.events import TierName
-from caal_node.core.tool_spec import ToolSpec
+from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import CallConversation, ToolListing, ToolSource
@@ -123,6 +127,26 @@ async def test_a_source_that_fails_as_a_whole_keeps_its_tools_and_says_why() -> 
         broken.now = listing("mcp", "a")
         await remote.reload()
         assert remote.failed == {}
+
+
+async def test_an_example_that_does_not_fit_its_schema_is_left_out_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    parameters = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    (spec,) = listing("mcp", "a").specs
+    right, wrong = Example("rain in Oslo", {"city": "Oslo"}), Example("rain", {"place": "Rome"})
+    spec = replace(spec, parameters=parameters, examples=(wrong, right))
+    with caplog.at_level(logging.WARNING):
+        async with toolset(mcp=Listed(ToolListing((spec,)))) as remote:
+            (entry,) = remote.table
+    assert entry.spec.examples == (right,)
+    assert "a: 1 examples do not fit its schema" in caplog.text
+    assert "Rome" not in caplog.text
 
 
 def given(tools: Sequence[Any]) -> list[str]:

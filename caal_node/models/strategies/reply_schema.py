@@ -97,11 +97,3 @@ def _shape(schema: Any, depth: int) -> dict[str, Any]:
             options = cast("list[Any]", given[key])
             kept["anyOf"] = [_shape(option, depth + 1) for option in options]
     return kept
-
-
-def examples_schema(tool: ToolSchema, count: int) -> dict[str, Any]:
-    """Return the schema of an object with `count` examples of `tool`: words, and what they mean."""
-    arguments = _call(tool["function"])["arguments"]
-    row = _object({"say": {"type": "string"}, "arguments": arguments})
-    rows = {"type": "array", "items": row, "minItems": count, "maxItems": count}
-    return _object({"examples": rows})
