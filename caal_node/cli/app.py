@@ -331,13 +331,16 @@ def trace(
         list[int] | None,
         typer.Option(metavar="N", help="This turn only, counted from 1; may be repeated."),
     ] = None,
-    png: Annotated[Path | None, typer.Option(help="Picture to write as well.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Picture to write as well.")] = None,
+    png: Annotated[Path | None, typer.Option(hidden=True)] = None,
     as_json: Json = False,
 ) -> None:
     """Show what each turn's time was spent on, from the end of speech to the last word."""
+    if png is not None:
+        raise typer.BadParameter("--png was removed; write --svg FILE")
     from caal_node.cli.trace.command import show_trace
 
-    show_trace(file or bounded_settings().trace, turn or (), png, as_json=as_json)
+    show_trace(file or bounded_settings().trace, turn or (), svg, as_json=as_json)
 
 
 @app.command()

@@ -20,7 +20,7 @@ from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, Samples, SpokenRequest, loa
 from caal_node.cli.demo.room_scene import ROOM, RoomScene, WorkerProcess
 from caal_node.cli.demo.servers import CONTEXT, WORKFLOW, write_settings
 from caal_node.cli.trace.picture import picture_of
-from caal_node.cli.trace.png import write_png
+from caal_node.cli.trace.svg import write_svg
 from caal_node.cli.trace.trace_lines import read_trace
 from caal_node.cli.trace.turns import turns_of
 from caal_node.core.events import (
@@ -176,7 +176,7 @@ def holds_the_times_of_the_turn(trace: Path) -> None:
         *(turn.first_word_s or 0.0, turn.last_word_s or 0.0),
     )
     assert list(times) == sorted(times)
-    write_png(trace.with_suffix(".png"), [picture_of(turn)])
+    write_svg(trace.with_suffix(".svg"), [picture_of(turn)])
 
 
 async def reload_by_another_process(env: dict[str, str], folder: Path) -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from caal_node.cli.output import console
 from caal_node.cli.trace.picture import LEGEND, picture_of
-from caal_node.cli.trace.png import write_png
+from caal_node.cli.trace.svg import write_svg
 from caal_node.cli.trace.terminal import print_pictures
 from caal_node.cli.trace.trace_lines import read_trace
 from caal_node.cli.trace.turn_times import TurnTimes
@@ -20,13 +20,13 @@ DRAWN_MAX: Final = 10
 """Turns that are drawn where none is named: a picture of more is no picture."""
 
 NAMED_MAX: Final = 40
-"""Turns that may be named at once: the picture of so many is some 60 million pixels large."""
+"""Turns that may be named at once: a picture of more is none."""
 
 
 def show_trace(
-    file: Path | None, numbers: Sequence[int], png: Path | None, *, as_json: bool
+    file: Path | None, numbers: Sequence[int], svg: Path | None, *, as_json: bool
 ) -> None:
-    """Print the turns of these numbers, or the last DRAWN_MAX, and draw them to `png`.
+    """Print the turns of these numbers, or the last DRAWN_MAX, and draw them to `svg`.
 
     As JSON it is one object a turn, and all turns where none is named.
 
@@ -43,8 +43,8 @@ def show_trace(
     chosen = _chosen(file, turns, numbers)
     drawn = chosen if numbers else chosen[-DRAWN_MAX:]
     pictures = [picture_of(turn) for turn in drawn]
-    if png is not None:
-        write_png(png, pictures)
+    if svg is not None:
+        write_svg(svg, pictures)
     if as_json:
         for turn in chosen:
             print(json.dumps(turn.as_json(), ensure_ascii=False))

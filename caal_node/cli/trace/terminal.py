@@ -58,7 +58,7 @@ def _lines(picture: Picture, columns: int, signs: _Signs) -> Iterable[Text]:
     def place(at_s: float) -> int:
         return min(max(round((at_s - picture.begin_s) * across), 0), columns - 1)
 
-    yield Text(picture.title, style="bold")
+    yield Text(_printable(picture.title), style="bold")
     for lane in picture.lanes:
         cells = [" "] * columns
         if picture.first_word_s is not None:
@@ -92,6 +92,12 @@ def _axis(picture: Picture, columns: int, place: Callable[[float], int]) -> str:
 
 def _fitted(text: str, columns: int) -> str:
     """Return `text` in so many columns; letters of some scripts take two."""
+    text = _printable(text)
     if cell_len(text) > columns:
         text = f"{set_cell_size(text, columns - 1)}~"
     return set_cell_size(text, columns)
+
+
+def _printable(text: str) -> str:
+    """Return `text` without what a terminal would obey and a picture may not hold."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
