@@ -12,11 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
 from caal_node.config.settings import load_settings
-from caal_node.control.app import make_app
-from caal_node.control.http_server import make_server
+from caal_node.control.app import make_app, make_server
 from caal_node.control.rooms import LiveKitRooms
 
 TOKEN = "-".join(["a", "long", "random", "token"])
@@ -81,18 +78,9 @@ class Caller:
 @dataclass(frozen=True, slots=True)
 class ControlServer:
     port: int
-    server: uvicorn.Server
 
-    @property
-    def connections(self) -> int:
-        return len(self.server.server_state.connections)
-
-    async def connect(self, address: str = "127.0.0.1") -> Caller:
-        """Connect from an address of this machine; all of 127.0.0.0/8 are on Linux."""
-        opened = await asyncio.open_connection(
-            *("127.0.0.1", self.port), limit=1 << 24, local_addr=(address, 0)
-        )
-        return Caller(*opened)
+    async def connect(self) -> Caller:
+        return Caller(*await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24))
 
     async def ask(
         self, path: str, body: bytes = b"", *, method: str = "POST", header: str = BEARER
@@ -119,7 +107,7 @@ async def control_server(rooms: LiveKitRooms) -> AsyncGenerator[ControlServer]:
     while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(START_S)
     try:
-        yield ControlServer(server.servers[0].sockets[0].getsockname()[1], server)
+        yield ControlServer(server.servers[0].sockets[0].getsockname()[1])
     finally:
         server.should_exit = True
         await serving

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
+import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
@@ -43,7 +44,6 @@ from caal_node.control.http_api import (
     read_body,
     token_check,
 )
-from caal_node.control.http_server import make_server
 from caal_node.control.listener import MAX_SENTENCES
 from caal_node.control.messages import (
     AgentAnswer,
@@ -102,6 +102,14 @@ _DESCRIPTIONS: Final[Mapping[int, str]] = {
 }
 _EVERY_PATH: Final = (401, 404, 409, 422, 502, 503, 504)
 
+BACKLOG: Final = 100
+"""This many connections wait to be accepted, and are accepted in one step: 10 ms."""
+IDLE_S: Final = 5
+"""A connection that is silent for this long after an answer is closed."""
+STOP_S: Final = 5
+"""Requests under way when the process is asked to stop have this long to end."""
+MAX_HEADER_BYTES: Final = 8 * 1024
+"""A header that has not ended by then is refused."""
 SPARE_S: Final = 3.0
 """Of several rooms each is given this much less time than its caller, who then reads the others'
 results all the same."""
@@ -332,6 +340,43 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8889) -> None
     if not is_loopback(host):
         logger.warning("%s is reachable from other machines, without TLS: put a proxy there.", host)
     make_server(make_app(settings, LiveKitRooms.of(settings)), host, port).run()
+
+
+def make_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
+    """Return the server of `app`; 0 lets the system choose a port."""
+    logging.getLogger("uvicorn.error").addFilter(_WarnOnce())
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            http="h11",  # the one whose headers have a limit
+            ws="none",
+            backlog=BACKLOG,
+            timeout_keep_alive=IDLE_S,
+            timeout_graceful_shutdown=STOP_S,
+            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+            server_header=False,
+            # A line for each request would let callers without the token fill the disk.
+            access_log=False,
+            log_config=None,
+        )
+    )
+
+
+class _WarnOnce(logging.Filter):
+    """Lets each warning pass once: anybody can send what is no HTTP, as often as they like."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: Final[set[str]] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno != logging.WARNING:
+            return True
+        new = record.msg not in self._said
+        self._said.add(str(record.msg))
+        return new
 
 
 def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:

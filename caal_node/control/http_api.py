@@ -70,8 +70,8 @@ BODY_S: Final = 10.0
 MAX_VALUES: Final = 10_000
 """This many values take 20 ms to parse and send on. A text counts as one, however long."""
 _VALUE: Final = re.compile(rb'[,\[{]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-TOKEN_SHOWN: Final = "caal_token_shown"  # noqa: S105 - a key
-"""The key in a request's state that says that its caller has the token."""
+_BODY_UNREAD: Final = frozenset({401, 408, 413})
+"""These are answered before the body has ended. The server would read the rest, without end."""
 _NUMBER_CHARS: Final = 40
 """The sentence that refuses a number quotes this much of it."""
 _BEARER: Final = HTTPBearer(
@@ -279,7 +279,9 @@ class RequestRefused(Exception):
 
     def response(self) -> JSONResponse:
         """Return the refusal in the one shape that all errors have."""
-        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else None
+        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
+        if self.status in _BODY_UNREAD:
+            headers["Connection"] = "close"
         return JSONResponse(self.body.model_dump(exclude_none=True), self.status, headers)
 
 
@@ -287,13 +289,12 @@ def token_check(token: bytes) -> Callable[..., Awaitable[None]]:
     """Return a dependency of every path but /health: the caller must have the token."""
 
     async def check(
-        request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
+        given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)],
     ) -> None:
         # As the bytes that were sent, and in a time that does not depend on where they differ.
         sent = given.credentials.strip().encode("latin-1", "replace") if given else b""
         if given is None or not hmac.compare_digest(sent, token):
             raise RequestRefused(401, "Send the header: Authorization: Bearer CAAL_CONTROL_TOKEN.")
-        setattr(request.state, TOKEN_SHOWN, True)
 
     return check
 

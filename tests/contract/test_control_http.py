@@ -293,6 +293,7 @@ async def test_a_body_without_an_end_is_cut_off() -> None:
 
     response = await post(FakeRooms({"a": ["x"]}), content=endless())
     assert response.status_code == 413
+    assert response.headers["connection"] == "close"
 
 
 async def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,6 +307,7 @@ async def test_a_body_that_never_comes_is_given_up(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Request, "stream", stalled)
     response = await post(FakeRooms({"a": ["x"]}), {})
     assert response.status_code == 408
+    assert response.headers["connection"] == "close"
 
 
 async def test_health_needs_no_token_and_asks_nobody() -> None:
