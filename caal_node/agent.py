@@ -403,8 +403,8 @@ class CaalAgent(Agent):
             items = (SystemItem(instructions_text(self.instructions)), *items)
         return self._prompt_builder.first_question(items, tools)
 
-    async def on_reload(self, *requests: ReloadRequest) -> ReloadReport:
-        """Reload once for `/reload-tools`, then say each message, or that a tool is ready.
+    async def on_reload(self, request: ReloadRequest) -> ReloadReport:
+        """Reload for `/reload-tools`, then say each message, or that a tool is ready.
 
         Of a tool that was named and is not there nothing is said.
         """
@@ -412,12 +412,12 @@ class CaalAgent(Agent):
         await self.reload_tools()
         known = self.table
         found: dict[str, str] = {}
-        for request in requests:
-            words = request.message
-            if request.tool_name is not None:
-                if (entry := known.named(request.tool_name)) is None:
+        for announcement in request.announcements:
+            words = announcement.message
+            if announcement.tool_name is not None:
+                if (entry := known.named(announcement.tool_name)) is None:
                     continue
-                found[request.tool_name] = entry.exposed
+                found[announcement.tool_name] = entry.exposed
                 spoken = " ".join(entry.exposed.replace("_", " ").split())
                 words = words or sentence("tool_ready").replace("{tool}", spoken)
             if words:

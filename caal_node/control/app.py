@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
@@ -44,10 +44,11 @@ from caal_node.control.http_api import (
     read_body,
     token_check,
 )
-from caal_node.control.listener import MAX_SENTENCES
 from caal_node.control.messages import (
+    MAX_ANNOUNCEMENTS,
     AgentAnswer,
     AgentRequest,
+    Announcement,
     CallAnswer,
     CallFailure,
     CallTool,
@@ -114,7 +115,7 @@ SPARE_S: Final = 3.0
 """Of several rooms each is given this much less time than its caller, who then reads the others'
 results all the same."""
 _JSON: Final = "application/json"
-_Reloaded: TypeAlias = dict[ReloadRequest, bytes | BaseException]
+_Reloaded: TypeAlias = dict[Announcement, bytes]
 
 logger = logging.getLogger(__name__)
 
@@ -154,8 +155,8 @@ def control_routes(rooms: LiveKitRooms) -> APIRouter:
         One reload serves all who ask while another one runs.
         """
         body = await read_body(request, ReloadBody)
-        asked = ReloadRequest(tool_name=body.tool_name, message=body.message)
-        return await reloads.ask(body.room_name, asked)
+        announcement = Announcement(tool_name=body.tool_name, message=body.message)
+        return await reloads.ask(body.room_name, announcement)
 
     @router.post(
         "/model",
@@ -238,22 +239,22 @@ class _Reloads:
 
     def __init__(self, rooms: LiveKitRooms) -> None:
         self._rooms: Final = rooms
-        self._runs: Final[dict[str | None, SharedRun[ReloadRequest, _Reloaded]]] = {}
+        self._runs: Final[dict[str | None, SharedRun[Announcement, _Reloaded]]] = {}
         self._answering: Final = asyncio.Semaphore(ANSWERS_AT_ONCE)
 
-    async def ask(self, room_name: str | None, asked: ReloadRequest) -> Response:
+    async def ask(self, room_name: str | None, announcement: Announcement) -> Response:
         """Return what the next reload of the room gives.
 
         Raises:
-            RequestRefused: too many different ones wait.
+            RequestRefused: too many different announcements wait.
             ControlError: as `ask_agent`.
         """
         if (run := self._runs.get(room_name)) is None:
-            run = SharedRun(partial(self._reload, room_name), MAX_SENTENCES)
+            run = SharedRun(partial(self._reload, room_name), MAX_ANNOUNCEMENTS)
             self._runs[room_name] = run
         try:
             async with asyncio.timeout(CHANGE_S):
-                outcome = (await run.result(asked))[asked]
+                answer = (await run.result(announcement))[announcement]
         except TooManyRequests:
             raise RequestRefused(503, BUSY) from None
         except TimeoutError:
@@ -263,45 +264,57 @@ class _Reloads:
                 self._runs.pop(room_name, None)
         async with self._answering:
             await asyncio.sleep(0)
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return Response(outcome, media_type=_JSON)
+        return Response(answer, media_type=_JSON)
 
     async def _reload(
-        self, room_name: str | None, requests: tuple[ReloadRequest, ...]
+        self, room_name: str | None, announcements: tuple[Announcement, ...]
     ) -> _Reloaded:
+        """Reload each room once, and return what each announcement's callers are answered."""
         chosen = await choose_rooms(self._rooms, room_name)
-        outcomes = await asyncio.gather(
-            *(self._all(chosen, request) for request in requests), return_exceptions=True
-        )
-        return dict(zip(requests, outcomes, strict=True))
-
-    async def _all(self, chosen: Sequence[str], request: ReloadRequest) -> bytes:
+        request = ReloadRequest(announcements=announcements)
         if len(chosen) == 1:
-            return await asyncio.to_thread(_bytes_of, await self._one(chosen[0], request))
-        results = await asyncio.gather(*(self._one_of_several(room, request) for room in chosen))
-        all_well = all(result.status == "reloaded" for result in results)
-        answer = ReloadsResponse(status="reloaded" if all_well else "partly", rooms=results)
-        return await asyncio.to_thread(_bytes_of, answer)
+            reports = [await _ask(self._rooms, chosen[0], request, ReloadReport, CHANGE_S)]
+        else:
+            reports = await asyncio.gather(
+                *(self._one_of_several(room, request) for room in chosen)
+            )
+        reloaded = dict(zip(chosen, reports, strict=True))
+        return await asyncio.to_thread(
+            lambda: {
+                one: _bytes_of(_reload_answer(reloaded, one.tool_name)) for one in announcements
+            }
+        )
 
     async def _one_of_several(
         self, room: str, request: ReloadRequest
-    ) -> ReloadResponse | ReloadFailure:
+    ) -> dict[str, Any] | ControlError:
         try:
-            return await self._one(room, request, CHANGE_S - SPARE_S)
+            return await _ask(self._rooms, room, request, ReloadReport, CHANGE_S - SPARE_S)
         except ControlError as error:
-            return ReloadFailure(status="error", room_name=room, detail=str(error))
+            return error
 
-    async def _one(
-        self, room: str, request: ReloadRequest, deadline_s: float = CHANGE_S
-    ) -> ReloadResponse:
-        report = await _ask(self._rooms, room, request, ReloadReport, deadline_s)
-        known, asked = report.pop("found"), request.tool_name
-        found = None if asked is None else asked in known
-        name = known.get(asked, asked)
-        return ReloadResponse(
-            status="reloaded", room_name=room, tool_name=name, found=found, **report
-        )
+
+def _reload_answer(
+    reloaded: Mapping[str, dict[str, Any] | ControlError], tool_name: str | None
+) -> ReloadResponse | ReloadsResponse:
+    """Return the rooms' reports as the caller who named this tool reads them."""
+    results = [_room_result(room, report, tool_name) for room, report in reloaded.items()]
+    if len(results) == 1 and isinstance(results[0], ReloadResponse):
+        return results[0]
+    all_well = all(result.status == "reloaded" for result in results)
+    return ReloadsResponse(status="reloaded" if all_well else "partly", rooms=results)
+
+
+def _room_result(
+    room: str, report: dict[str, Any] | ControlError, tool_name: str | None
+) -> ReloadResponse | ReloadFailure:
+    if isinstance(report, ControlError):
+        return ReloadFailure(status="error", room_name=room, detail=str(report))
+    known = report["found"]
+    found = None if tool_name is None else tool_name in known
+    name = known.get(tool_name, tool_name)
+    fields: dict[str, Any] = {**report, "tool_name": name, "found": found}
+    return ReloadResponse(status="reloaded", room_name=room, **fields)
 
 
 async def _ask(

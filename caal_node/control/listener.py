@@ -38,7 +38,6 @@ from caal_node.control.rpc import (
     run_beside_loop,
     verify_request,
 )
-from caal_node.control.shared_run import SharedRun, TooManyRequests
 from caal_node.core.errors import (
     ConfigError,
     ModelError,
@@ -53,9 +52,7 @@ logger = logging.getLogger(__name__)
 RELOAD_S: Final = 45.0
 """A reload asks every MCP server and n8n; one that is down costs its connect deadline."""
 MAX_WAITING: Final = 4
-"""This many changes of the model may wait for the one that runs."""
-MAX_SENTENCES: Final = 8
-"""One reload serves all who wait for it, but says this many different sentences at most."""
+"""This many reloads and changes of the model may wait for the one that runs."""
 MAX_NAMED: Final = 32
 """This many refused callers are named in the log, each of them once."""
 
@@ -65,14 +62,14 @@ R = TypeVar("R", ReloadReport, ModelReport)
 class ControlListener:
     """Answers control requests in one connected room.
 
-    Reloads and changes of the model run one at a time; one reload serves all who wait for it.
+    Reloads and changes of the model run one at a time. A request that comes again runs once.
     """
 
     def __init__(
         self,
         room: rtc.Room,
         *,
-        on_reload: Callable[..., Awaitable[ReloadReport]],
+        on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
         on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]] | None = None,
         api_key: str | None = None,
@@ -81,12 +78,11 @@ class ControlListener:
     ) -> None:
         """Listen as soon as `room` is connected.
 
-        `on_reload` is given every different ReloadRequest that waits. It and `on_model` may take
-        `reload_s` seconds, and are cancelled then and by `aclose`; `on_tools` has deadlines of its
-        own. The caller reads what a CaalError of theirs says, but of a ModelError only its kind:
-        its text may quote a server. Without a key and a secret, LIVEKIT_API_KEY and
-        LIVEKIT_API_SECRET are taken from the environment; where those are not set either, every
-        request is refused.
+        `on_reload` and `on_model` may take `reload_s` seconds, and are cancelled then and by
+        `aclose`; `on_tools` has deadlines of its own. The caller reads what a CaalError of theirs
+        says, but of a ModelError only its kind: its text may quote a server. Without a key and a
+        secret, LIVEKIT_API_KEY and LIVEKIT_API_SECRET are taken from the environment; where those
+        are not set either, every request is refused.
         """
         self._room = room
         self._on_reload = on_reload
@@ -97,7 +93,6 @@ class ControlListener:
         self._reload_s = reload_s
         self._one_at_a_time = asyncio.Lock()
         self._unfinished = 0
-        self._reloads = SharedRun(self._reload, MAX_SENTENCES, self._one_at_a_time)
         self._requests = RequestDeduplicator(self._handle)
         self._refused: set[str] = set()
         self._closed = False
@@ -114,7 +109,6 @@ class ControlListener:
         if self._listening:
             self._room.local_participant.unregister_rpc_method(METHOD)
         await self._requests.aclose()
-        await self._reloads.aclose()
 
     def _listen(self, _state: object = None) -> None:
         if not self._listening and self._room.isconnected():
@@ -141,10 +135,8 @@ class ControlListener:
         request = await run_beside_loop(lambda: AGENT_REQUEST.validate_json(text), chars=len(text))
         match request:
             case ReloadRequest():
-                try:
-                    return (await self._reloads.result(request)).model_dump_json()
-                except TooManyRequests:
-                    raise CannotAnswer("busy", BUSY) from None
+                report = await self._in_turn(lambda: self._on_reload(request))
+                return report.model_dump_json()
             case ModelRequest():
                 return (await self._change_model(request)).model_dump_json()
             case _:
@@ -154,22 +146,23 @@ class ControlListener:
                 # Beside the loop: a catalogue takes more than an audio frame.
                 return await asyncio.to_thread(write_answer, answer)
 
-    async def _reload(self, requests: tuple[ReloadRequest, ...]) -> ReloadReport:
-        return await self._in_time(self._on_reload(*requests))
-
     async def _change_model(self, request: ModelRequest) -> ModelReport:
-        """Change the model, after those changes and reloads that came before it."""
-        if self._on_model is None:
+        if (on_model := self._on_model) is None:
             raise ConfigError("this agent's model cannot be changed")
+        try:
+            return await self._in_turn(lambda: on_model(request))
+        except ModelError as error:
+            logger.warning("the model was not changed: %s", error)
+            raise CannotAnswer("error", _model_fault(error, request)) from None
+
+    async def _in_turn(self, change: Callable[[], Awaitable[R]]) -> R:
+        """Reload, or change the model, after those reloads and changes that came before it."""
         if self._unfinished > MAX_WAITING:
             raise CannotAnswer("busy", BUSY)
         self._unfinished += 1
         try:
             async with self._one_at_a_time:
-                return await self._in_time(self._on_model(request))
-        except ModelError as error:
-            logger.warning("the model was not changed: %s", error)
-            raise CannotAnswer("error", _model_fault(error, request)) from None
+                return await self._in_time(change())
         finally:
             self._unfinished -= 1
 

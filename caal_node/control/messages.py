@@ -17,6 +17,8 @@ from caal_node.policy.rule import Action
 
 MAX_FOUND: Final = 100
 """A search gives at most this many tools."""
+MAX_ANNOUNCEMENTS: Final = 8
+"""One reload serves all who wait for it, but makes this many different announcements at most."""
 DEFAULT_FOUND: Final = 10
 """A search gives this many tools where it does not say how many."""
 
@@ -36,14 +38,20 @@ class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ReloadRequest(_Message):
-    """The agent is to list its tools anew."""
+class Announcement(_Message):
+    """What one caller of a reload wants said when it is done; nothing where both are None."""
 
-    ask: Literal["reload"] = "reload"
     tool_name: str | None = None
     """This is the tool that is new, when the caller says so."""
     message: str | None = None
     """This sentence is said aloud when it is done, unless `tool_name` is not there."""
+
+
+class ReloadRequest(_Message):
+    """The agent is to list its tools anew, once for all whose announcements it brings."""
+
+    ask: Literal["reload"] = "reload"
+    announcements: tuple[Announcement, ...] = Field(default=(), max_length=MAX_ANNOUNCEMENTS)
 
 
 class ModelRequest(_Message):
@@ -139,8 +147,8 @@ class ReloadReport(_Message):
     The names are the tools' exposed names, in order; `failed` names the sources that did not
     answer, and tools that are held back; `new` what known MCP servers have added, whenever that
     was, until a person has accepted it; `faults` what cannot be read of the owner's rules, each
-    with file, line and mend; `found` the exposed name of each tool that a request named, by the
-    name it gave, where there is such a tool.
+    with file, line and mend; `found` the exposed name of each tool that an announcement named, by
+    the name it gave, where there is such a tool.
     """
 
     answer: Literal["reload"] = "reload"

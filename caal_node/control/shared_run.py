@@ -19,18 +19,13 @@ class SharedRun(Generic[Request, Result]):
 
     Whoever comes during a run waits for the next: what they were sent for may have appeared after
     this one had looked. Equal requests are one, and a run has `most` of them. A run goes on when
-    those who wait for it give up. `one_at_a_time` is for work that must not run beside it.
+    those who wait for it give up.
     """
 
-    def __init__(
-        self,
-        work: Callable[[tuple[Request, ...]], Awaitable[Result]],
-        most: int,
-        one_at_a_time: asyncio.Lock | None = None,
-    ) -> None:
+    def __init__(self, work: Callable[[tuple[Request, ...]], Awaitable[Result]], most: int) -> None:
         self._work: Final = work
         self._most: Final = most
-        self._one_at_a_time: Final = one_at_a_time or asyncio.Lock()
+        self._one_at_a_time: Final = asyncio.Lock()
         self._requests: dict[Request, None] = {}
         self._next: asyncio.Task[Result] | None = None
         self._runs: Final[set[asyncio.Task[Result]]] = set()
@@ -54,12 +49,6 @@ class SharedRun(Generic[Request, Result]):
             self._runs.add(self._next)
             self._next.add_done_callback(self._ended)
         return await asyncio.shield(self._next)
-
-    async def aclose(self) -> None:
-        """Cancel what runs and waits, and wait until it has ended."""
-        for run in (runs := list(self._runs)):
-            run.cancel()
-        await asyncio.gather(*runs, return_exceptions=True)
 
     async def _run(self) -> Result:
         async with self._one_at_a_time:

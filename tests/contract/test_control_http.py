@@ -20,7 +20,13 @@ from caal_node.control import app as app_module
 from caal_node.control import http_api
 from caal_node.control.app import make_app
 from caal_node.control.http_api import MAX_BODY_BYTES
-from caal_node.control.messages import AGENT_REQUEST, ModelReport, ModelRequest, ReloadRequest
+from caal_node.control.messages import (
+    AGENT_REQUEST,
+    Announcement,
+    ModelReport,
+    ModelRequest,
+    ReloadRequest,
+)
 from caal_node.control.request_dedup import BUSY
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
 from caal_node.control.rpc import (
@@ -129,7 +135,8 @@ async def test_the_named_room_is_asked_with_the_tool_and_the_message() -> None:
     [(room, identity, request)] = rooms.asked
     assert (room, identity) == ("cellar", "b")
     assert isinstance(request, ReloadRequest)
-    assert (request.tool_name, request.message) == ("get_weather", "Weather is here.")
+    [announcement] = request.announcements
+    assert announcement == Announcement(tool_name="get_weather", message="Weather is here.")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +215,8 @@ async def test_one_reload_serves_all_who_come_while_another_one_runs() -> None:
         answers = await asyncio.gather(first, *others)
     assert [answer.status_code for answer in answers] == [200] * 41
     reloads = [request for _, _, request in rooms.asked if isinstance(request, ReloadRequest)]
-    assert [reload.message for reload in reloads] == ["one", "two", "three"]
+    said = [[one.message for one in reload.announcements] for reload in reloads]
+    assert said == [["one"], ["two", "three"]]
 
 
 @pytest.mark.parametrize(

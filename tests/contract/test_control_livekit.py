@@ -16,7 +16,7 @@ from livekit import api, rtc
 
 from caal_node.control.agent_client import CHANGE_S, ask_agent
 from caal_node.control.listener import ControlListener
-from caal_node.control.messages import AgentAnswer, ReloadReport, ReloadRequest
+from caal_node.control.messages import AgentAnswer, Announcement, ReloadReport, ReloadRequest
 from caal_node.control.rooms import (
     LiveKitRefused,
     LiveKitRooms,
@@ -45,7 +45,8 @@ def room_name() -> str:
 
 
 async def reload(rooms: LiveKitRooms, room: str, message: str | None = None) -> AgentAnswer:
-    return await ask_agent(rooms, room, ReloadRequest(message=message), ReloadReport, CHANGE_S)
+    request = ReloadRequest(announcements=(Announcement(message=message),))
+    return await ask_agent(rooms, room, request, ReloadReport, CHANGE_S)
 
 
 def open_rooms(livekit: LiveKit) -> LiveKitRooms:
@@ -117,7 +118,7 @@ async def test_a_separate_control_process_reloads_a_live_agent(livekit: LiveKit)
             "found": None,
         }
         [request] = asked
-        assert request.message == "There is a new tool."
+        assert request.announcements == (Announcement(message="There is a new tool."),)
         missing = await http.post(url, json={"room_name": "no-such-room"}, headers=bearer)
         assert missing.status_code == 404
 
@@ -221,7 +222,8 @@ async def test_a_participant_cannot_ask_for_a_reload(
         assert asked == []
         # The same agent answers to the control process.
         assert await reload(rooms, room, "the third") == REPORT
-        assert [request.message for request in asked] == ["the third"]
+        [request] = asked
+        assert request.announcements == (Announcement(message="the third"),)
     assert "mallory" in caplog.text
     assert "planted" not in caplog.text
 

@@ -16,6 +16,7 @@ from caal_node.control.listener import ControlListener
 from caal_node.control.messages import (
     AgentAnswer,
     AgentRequest,
+    Announcement,
     ListTools,
     ModelReport,
     ModelRequest,
@@ -115,8 +116,8 @@ class Reloads:
         self.cancelled = 0
         self.go = asyncio.Event()
 
-    async def __call__(self, *requests: ReloadRequest) -> ReloadReport:
-        self.began += requests
+    async def __call__(self, request: ReloadRequest) -> ReloadReport:
+        self.began.append(request)
         self.running += 1
         self.most = max(self.most, self.running)
         try:
@@ -134,7 +135,7 @@ def test_a_quick_reload_is_answered_at_once() -> None:
         room, reloads = FakeRoom(), Reloads()
         reloads.go.set()
         control = listener(room, reloads)
-        request = ReloadRequest(message="Hello.")
+        request = ReloadRequest(announcements=(Announcement(message="Hello."),))
         assert await room.ask("1", request) == REPORT
         assert reloads.began == [request]
         await control.aclose()
@@ -157,33 +158,29 @@ def test_a_slow_reload_is_asked_about_until_it_is_done_and_runs_once() -> None:
     virtual_loop.run(story())
 
 
-def test_those_who_come_during_a_reload_share_the_next_one() -> None:
+def test_reloads_run_one_at_a_time_and_not_too_many_wait() -> None:
     async def story() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads)
-        assert await room.ask("1") == StillRunning()
-        late = await asyncio.gather(*(room.ask(str(n)) for n in range(2, 12)))
-        assert late == [StillRunning()] * 10
+        answers = await asyncio.gather(*(room.ask(str(n)) for n in range(7)))
+        assert answers.count(StillRunning()) == 5
+        assert answers.count(RequestFailed(reason="busy", detail=BUSY)) == 2
         assert len(reloads.began) == 1
         reloads.go.set()
-        assert await room.ask("2") == await room.ask("11") == REPORT
-        assert len(reloads.began) == 2
-        assert reloads.most == 1
+        assert await room.ask("4") == REPORT
+        assert (len(reloads.began), reloads.most) == (5, 1)
         await control.aclose()
 
     virtual_loop.run(story())
 
 
-def test_a_shared_reload_says_each_message_and_not_too_many() -> None:
+def test_closing_cancels_the_reload_that_runs_and_those_that_wait() -> None:
     async def story() -> None:
         room, reloads = FakeRoom(), Reloads()
         control = listener(room, reloads)
-        crowd = [ReloadRequest(message=str(n)) for n in range(10)]
-        answers = await asyncio.gather(*(room.ask(str(n), one) for n, one in enumerate(crowd)))
-        assert answers.count(RequestFailed(reason="busy", detail=BUSY)) == 2
-        assert reloads.began == crowd[:8]
+        await asyncio.gather(*(room.ask(str(n)) for n in range(3)))
         await control.aclose()
-        assert (reloads.cancelled, reloads.running) == (1, 0)
+        assert (len(reloads.began), reloads.cancelled, reloads.running) == (1, 1, 0)
 
     virtual_loop.run(story())
 
