@@ -18,7 +18,6 @@ from caal_node.cli.checks.model import SERVER, check_model
 from caal_node.cli.chosen_agent import brings_model
 from caal_node.config.settings import EMBEDDED_MODEL, Settings
 from caal_node.core.errors import ConfigError
-from caal_node.models.chat_context import known_failure
 from caal_node.models.embedded_engine import require_engine
 from caal_node.weights.gguf import ensure_gguf
 
@@ -72,16 +71,6 @@ async def model_problem(settings: Settings) -> Finding | None:
     found = await asyncio.gather(*(run_check(CHECK, model) for model in models))
     failed = [next((each for each in one if each.status == "fail"), None) for one in found]
     return failed[0] if all(failed) else None
-
-
-async def model_mend(settings: Settings, error: BaseException | None) -> str:
-    """Return in one line why a turn got no reply, and what to do.
-
-    `error` is what the session told of; whoever has lost the server reads doctor's sentence.
-    """
-    if (problem := await model_problem(settings)) is not None:
-        return sentence(problem)
-    return str(known_failure(error) or "the model gave no reply; see: caal-node doctor")
 
 
 def sentence(problem: Finding) -> str:

@@ -25,8 +25,6 @@ OFFLINE: Final[Mapping[str, str]] = {
 }
 """Variables by which runners, and what they start, fetch nothing; docker, bun, deno, dnx, pdm and
 poetry have none."""
-OBEYING: Final = frozenset(("npx", "npm", "pnpm", "yarn", "uvx", "uv", "pipx", "go", "cargo"))
-"""Runners that one of these holds."""
 _BEHIND: Final = frozenset(("cmd", "env", "wsl"))
 """These start what their arguments say."""
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from caal_node.cli import model_server
-from caal_node.cli.model_server import EMBED, model_mend, model_problem, ready_settings
+from caal_node.cli.model_server import EMBED, model_problem, ready_settings
 from caal_node.config.settings import EMBEDDED_MODEL, Settings
-from caal_node.core.errors import ConfigError, ModelUnreachable
+from caal_node.core.errors import ConfigError
 from tests.stand_in_model import StandInModel
 
 NOBODY = "http://127.0.0.1:9"
@@ -137,12 +137,3 @@ def test_a_missing_engine_names_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ConfigError, match=r"pip install 'caal-node\[embedded\]'"):
         ready_settings(Settings(api="embedded", model=str(tmp_path / "any.gguf")))
-
-
-async def test_a_turn_that_failed_is_told_by_doctors_sentence_else_by_its_own_error() -> None:
-    lost = RuntimeError()
-    lost.__cause__ = ModelUnreachable("it hung up")
-    assert "ollama serve" in await model_mend(Settings(ollama_host=NOBODY), lost)
-    async with StandInModel() as server:
-        here = Settings(ollama_host=server.url, model=server.model)
-        assert await model_mend(here, lost) == "it hung up"

@@ -10,7 +10,6 @@ from caal_node.toolsets.timers.entry import Entry
 from caal_node.toolsets.timers.repeats import days_words
 
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
-_WEEK_S: Final = 7 * 86_400
 _READ_OUT: Final = 6
 """Nobody follows a longer list by ear."""
 
