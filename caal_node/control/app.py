@@ -260,8 +260,9 @@ class _Reloads:
         except TimeoutError:
             raise NoAnswer(f"The agent did not finish within {CHANGE_S:g} seconds.") from None
         finally:
-            if run.is_idle:
-                self._runs.pop(room_name, None)
+            # Whoever gives up first leaves the run; those who come later clear it away.
+            for name in [name for name, each in self._runs.items() if each.is_idle]:
+                del self._runs[name]
         async with self._answering:
             await asyncio.sleep(0)
         return Response(answer, media_type=_JSON)

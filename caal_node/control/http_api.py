@@ -70,8 +70,6 @@ BODY_S: Final = 10.0
 MAX_VALUES: Final = 10_000
 """This many values take 20 ms to parse and send on. A text counts as one, however long."""
 _VALUE: Final = re.compile(rb'[,\[{]|"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-_BODY_UNREAD: Final = frozenset({401, 408, 413})
-"""These are answered before the body has ended. The server would read the rest, without end."""
 _NUMBER_CHARS: Final = 40
 """The sentence that refuses a number quotes this much of it."""
 _BEARER: Final = HTTPBearer(
@@ -279,9 +277,10 @@ class RequestRefused(Exception):
 
     def response(self) -> JSONResponse:
         """Return the refusal in the one shape that all errors have."""
-        headers = {"WWW-Authenticate": "Bearer"} if self.status == 401 else {}
-        if self.status in _BODY_UNREAD:
-            headers["Connection"] = "close"
+        # The body may not have ended, and the server would read the rest of it, without end.
+        headers = {"Connection": "close"}
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
         return JSONResponse(self.body.model_dump(exclude_none=True), self.status, headers)
 
 

@@ -43,10 +43,10 @@ _CHANGING_WORDS: Final = frozenset(
     turn unlock update upload write""".split()  # noqa: SIM905 - as above
 )
 _WRITING_VERBS: Final = frozenset(
-    """add append archive cancel clear create delete edit insert remove rename send set turn unlock
-    update write""".split()  # noqa: SIM905 - as above
+    """add append create delete edit insert remove rename send set unlock
+    write""".split()  # noqa: SIM905 - as above
 )
-"""Words that in front of a name are verbs only: `order_status` may read, `add_order` does not."""
+"""Words that in front of a name are hardly ever nouns: `order_status` may read."""
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
@@ -136,7 +136,8 @@ def name_reads(name: str) -> bool:
 def name_writes(exposed: str) -> bool:
     """Say whether the model's name for a tool begins with a verb that changes something."""
     words = [word.lower() for word in _WORD.findall(exposed.rpartition("__")[2])]
-    return bool(words) and words[0] in _WRITING_VERBS
+    is_verb = bool(words) and words[0] in _WRITING_VERBS
+    return is_verb and _READING_VERBS.isdisjoint(words)  # `send_sql_query`
 
 
 def tool_reads(exposed: str, effect: Effect) -> bool:

@@ -37,7 +37,7 @@ from caal_node.grounding.request_words import (
 from caal_node.grounding.spoken_numbers import numbers as numbers_in
 from caal_node.grounding.spoken_times import hours_of
 from caal_node.grounding.written_facts import WrittenFacts, text_of
-from caal_node.language.requests import intent_of, plain_answer
+from caal_node.language.requests import intent_of, plain_answer, surely_only_asks
 from caal_node.policy.heard_words import COMMON, REFERENCES, stem, stems, words
 
 FIT: Final = 1.2
@@ -126,7 +126,7 @@ class CallGrounds:
         if not self._judged:
             if call.trusted or not self._is_known:
                 return False
-            asks_elsewhere = self.only_asks and self._stands_on_nothing(call)
+            asks_elsewhere = self.asks and self._stands_on_nothing(call)
             return asks_elsewhere or self._does_otherwise(call)
         why, own = plain_answer(self._request), _words_of(call.tool)
         if not why and (call.trusted or not unlike_verb(self._request, own, self._language)):
@@ -178,9 +178,15 @@ class CallGrounds:
         return on_values and not said.isdisjoint(_words_of(call.tool))
 
     @property
-    def only_asks(self) -> bool:
-        """Whether the person's words ask what, how or when something is."""
+    def asks(self) -> bool:
+        """Whether the person's words most likely want something told."""
         return intent_of(self._request) == "tell"
+
+    @property
+    def surely_only_asks(self) -> bool:
+        """Whether they surely want nothing changed. Words that answer a question, or may mean what
+        was said before ("what about seven?"), may want anything."""
+        return self._judged and surely_only_asks(self._request)
 
     def invented(self, call: CallSigns) -> tuple[str, ...]:
         """Return the parameters of a call that writes whose text states what nobody has said."""
@@ -240,7 +246,7 @@ class CallGrounds:
         """
         schema = _mapping(_mapping(call.tool["function"].get("parameters")).get("properties"))
         lacks_figure = any(_mapping(schema.get(n)).get("type") in _FIGURES for n in unsaid)
-        return not (self._judged and lacks_figure and self.only_asks)
+        return not (self._judged and lacks_figure and self.asks)
 
     def _is_unsaid(self, value: str, call: CallSigns) -> bool:
         named = set(plain_words(value)) - self._times

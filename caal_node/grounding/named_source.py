@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from caal_node.grounding.hedges import knows_nothing
 from caal_node.policy.heard_words import stems
 
 KEY: Final = "answer_from"
@@ -22,6 +21,14 @@ _SMALL: Final = stems(
     had has have he her his how i if in into is it its just me more my no not of on or our out she
     should so some than that the their them then there these they this those to until up was we were
     what when where which who will with would yes you your according says said documents notes"""
+)
+REPLY_CHARS: Final = 1_000
+"""Characters of a reply in which it is looked for that the texts do not tell."""
+_DENIES: Final = re.compile(
+    r"(?:\b(?:not|no|nothing|none|neither|nicht|nichts|kein\w{0,2})|n['’]t)\b.{0,25}\b(?:say|says|said"
+    r"|mention\w{0,2}|information|found|find|specif\w+|listed|contains?|covered|stated?s?|erwähn\w+"
+    r"|steht|stehen|sagt|sagen|genannt|gefunden|angegeben)\b",
+    re.I,
 )
 _NUMBER: Final = re.compile(r"\d")
 
@@ -50,7 +57,11 @@ def unnamed_source(reply: str, texts: Sequence[SourceText]) -> str | None:
     None: it names one, or says that the texts do not tell, or comes from none of them.
     """
     said = stems(reply) - _SMALL
-    if not said or knows_nothing(reply) or any(_names(reply, each.source) for each in texts):
+    if (
+        not said
+        or _DENIES.search(reply[:REPLY_CHARS])
+        or any(_names(reply, each.source) for each in texts)
+    ):
         return None
     shared = [(_weight(said & stems(each.text)), -at) for at, each in enumerate(texts)]
     most, at = max(shared, default=(0, 0))

@@ -19,9 +19,8 @@ less surely small talk, as much that people say of themselves is a wish. Empty: 
 KNOWLEDGE: Final = 0.6
 TALK: Final = 0.85
 STATEMENT: Final = 0.7
-"""Odds from which a plain answer is likely, each for its reason. With these 284 of 321 calls that
-nobody needs are left out of a small model's replies, and 185 of a larger one's, and of 1,264 right
-calls 2 and none: `python -m tests.bench.call_grounds --bfcl`."""
+"""Odds from which a plain answer is likely, each for its reason (docs/needless-calls.md has what
+they cost and gain)."""
 THANKS: Final = 0.25
 """Odds of small talk from which "that's all for now" is some as well; "stop" may be for a tool."""
 ASIDE: Final = 0.3
@@ -72,11 +71,11 @@ def plain_answer(words: str) -> PlainAnswer:
     return "statement" if idle >= STATEMENT else ""
 
 
-def only_asks(words: str) -> bool:
+def surely_only_asks(words: str) -> bool:
     """Say whether a person's words surely ask what is so, and want nothing changed."""
     odds = request_odds(words)
-    if share(odds, ("lookup", "knowledge")) < ONLY_ASKS:
-        return False
+    if len(words) > READ_CHARS or share(odds, ("lookup", "knowledge")) < ONLY_ASKS:
+        return False  # nobody knows what stands behind what is read
     acts = [share(request_odds(part), _INTENTS["act"]) for part in _parts(words)]
     return share(odds, _INTENTS["act"]) <= AND_WANTS and max(acts, default=0.0) < PART_WANTS
 
@@ -84,7 +83,6 @@ def only_asks(words: str) -> bool:
 def _parts(words: str) -> list[str]:
     """Return what stands before the first joint of a request, and what stands behind each: "is it
     raining? if so close the window"."""
-    words = words[:READ_CHARS]
     found = list(islice(_JOINT.finditer(words), PARTS_MAX))
     parts = [words[: each.start()] for each in found[:1]] + [words[each.end() :] for each in found]
     return [part for part in parts if len(part.split()) > 1]

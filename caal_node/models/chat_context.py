@@ -41,7 +41,6 @@ from caal_node.reply_parser.escaping import escaped_value, unescape_markers
 SAID_CHARS_MAX: Final = 32_768
 """Characters of a person's words in one turn: half an hour of speech. Whoever is in a room may also
 type, and paste."""
-"""Key of what LiveKit keeps with a call for this project."""
 _NUMBER: Final = re.compile(r"/fnc_(\d+)$")
 """How LiveKit ends the item id of a reply's calls."""
 _schemas: Final[weakref.WeakKeyDictionary[llm.Tool, ToolSchema]] = weakref.WeakKeyDictionary()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -31,9 +32,19 @@ logger = logging.getLogger("caal_node")
 HELD_CHARS: Final = 400
 """Characters of a reply that are held back: some 25 seconds of speech, of which a guess shows."""
 _PRONOUNS: Final = frozenset(
-    """it its that those these this they them their he him his she her one there es ihn ihm ihr ihre
-    ihnen sein seine das dies damit dafür davon dort""".split()  # noqa: SIM905 - reads better
+    """it its that those these this they them their he him his she her one there ihn ihm ihnen dies
+    damit dafür davon dort""".split()  # noqa: SIM905 - a list of words reads better as words
 )
+_OWN: Final = frozenset(
+    """my mine our ours mein meine meiner meinem meinen unser unsere unserer unserem unseren
+    """.split()  # noqa: SIM905 - as above
+)
+_MAY_I: Final = re.compile(
+    r"\W*(?:may|can|could|must|should|darf|dürfen|kann|können|muss|müssen) (?:i|we|ich|wir|man)\b",
+    re.I,
+)
+BEFORE_CHARS: Final = 200
+"""Characters of an earlier question that are searched for with one that means it."""
 ASKED: Final = 0.5
 """Odds from which words ask for what is in documents, and from which it has to be looked up."""
 
@@ -54,7 +65,10 @@ def asks(words: str) -> bool:
     odds = request_odds(words)
     if share(odds, ("lookup", "knowledge")) >= ASKED:
         return True
-    return intent_of(words) == "tell" and refers_back(words)
+    if _MAY_I.match(words):
+        return True
+    asks_back = refers_back(words) or words.rstrip("\"'”’ )").endswith(("?", "？"))
+    return asks_back and intent_of(words) == "tell"
 
 
 def refers_back(words: str) -> bool:
@@ -78,11 +92,12 @@ def document_lookup(
     schema, spec = found
     if not asks(words):
         return None
-    asked = f"{before} {words}" if before and refers_back(words) else words
+    asked = f"{before[:BEFORE_CHARS]} {words}" if before and refers_back(words) else words
     arguments = search_arguments(schema, asked)
     if arguments is None:
         return None
-    every = spec.answers == "first" or request_odds(words)["lookup"] >= ASKED
+    own = not _OWN.isdisjoint(words_of(words))
+    every = spec.answers == "first" or own or request_odds(words)["lookup"] >= ASKED
     specs = [spec_of(tool["function"]["name"]) for tool in tools]
     alone = all(each is not None and each.source == spec.source for each in specs)
     return DocumentLookup(

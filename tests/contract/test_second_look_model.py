@@ -49,6 +49,8 @@ def look(talk: AgentConversation) -> Decision:
         (['{"wanted": "no", "lamp": "no"}'], "doubted"),
         ([Refuse(503, "busy")], "allowed"),
         (["Let me think about that."], "allowed"),
+        (['{"wanted": "yes", "lamp": "'], "allowed"),
+        (['{"wanted": "no"}'], "allowed"),
     ],
 )
 @pytest.mark.parametrize("api", ["ollama", "openai"])

@@ -175,6 +175,8 @@ async def test_a_reply_that_names_its_source_or_has_none_gets_none(talks: Any, r
         "explain the fault codes",
         "do you know when the tyres go on?",
         "the rent?",
+        "can I keep my bike in our hallway",
+        "may I put up a satellite dish?",
         "wie hoch ist die Miete?",
     ],
 )

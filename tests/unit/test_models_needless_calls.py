@@ -16,7 +16,7 @@ from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.errors import ConfigError
-from caal_node.core.items import Item, ResultItem, SystemItem, UserItem
+from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example
 from caal_node.grounding.call_grounds import CallGrounds, CallSigns
@@ -359,6 +359,21 @@ async def test_a_question_writes_nothing_and_the_model_is_asked_once_more(
     if native:
         assert "only asks" in str(second.items[-1])
         assert second.tools == first.tools
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        (UserItem("note the plumber"), AssistantItem("For when?"), UserItem("what about seven?")),
+        (UserItem("note the plumber"), AssistantItem("Done."), UserItem("is it noted for seven")),
+        (UserItem("how late is it? " * 30 + "And note that the plumber comes at seven."),),
+    ],
+)
+async def test_words_that_may_want_more_than_they_ask_write(items: tuple[Item, ...]) -> None:
+    made: Any = [call("add_note", text="the plumber comes at seven")]
+    asked = Question((SYSTEM, *items), NOTES, stream=False)
+    found, _ = await heard(Server(made), asked, native=True)
+    assert [one.name for one in found.calls] == ["add_note"]
 
 
 @pytest.mark.parametrize("native", [True, False])

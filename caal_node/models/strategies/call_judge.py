@@ -16,7 +16,6 @@ from caal_node.grounding.asked_facts import is_same_lookup, is_told
 from caal_node.grounding.call_grounds import FIT, CallGrounds, CallSigns, unique_words
 from caal_node.grounding.meant_arguments import meant_for
 from caal_node.grounding.request_words import is_question
-from caal_node.language.requests import only_asks
 from caal_node.models.question import Question
 from caal_node.models.strategies.evidence import Evidence
 from caal_node.models.strategies.tool_relevance import fits
@@ -38,7 +37,8 @@ class CallJudge:
         self.doubt: Literal["needless", "repeated", "missing_argument", "unwanted"] | None = None
         """Why the last call that was left out was left out."""
         self.unwanted: Final[set[str]] = set()
-        """The tools of calls that were not meant: they write where the person only asks."""
+        """The tools of calls that were not meant: they change something, or lack an argument, where
+        the person asks for something."""
         self._question: Final = question
         self._as_said: Final = as_said
         self._trusted: Final = trusted
@@ -95,7 +95,7 @@ class CallJudge:
         if tool is not None:
             unsaid: tuple[str, ...] = ()
             if self._question.judges_calls:
-                if name_writes(call.name) and only_asks(self._question.request):
+                if name_writes(call.name) and self._grounds_of_question().surely_only_asks:
                     return self._without_unwanted(call)
                 if (known := self._known_already(call)) is not None:
                     self.doubt = self.doubt or known
@@ -118,7 +118,7 @@ class CallJudge:
                 # What need not be given is left out, and what is needed asked for.
                 arguments = {k: v for k, v in arguments.items() if k not in invented}
                 if invented := [name for name in invented if name in _required(tool)]:
-                    if grounds.only_asks:
+                    if grounds.asks:
                         return self._without_unwanted(call)
                     self.doubt = "missing_argument"
                     self._missing += [_spoken_name(tool, name) for name in invented]

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -24,7 +23,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from livekit.agents import llm
 
 from caal_node.config.settings import Settings
-from caal_node.core.errors import CaalError
+from caal_node.core.errors import CaalError, ModelReplyError
 from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.model_ref import parse_reference
 from caal_node.core.prompt_files import read
@@ -57,7 +56,6 @@ NAME_CHARS: Final = 64
 VALUE_CHARS: Final = 200
 """Characters of one argument's value, as JSON."""
 _WANTED: Final = "wanted"
-_ANSWER: Final = re.compile(r':\s*+(?:"\s*+)?(yes|no)\b', re.IGNORECASE)
 
 Look: TypeAlias = Callable[[ToolCallRequest], Awaitable[bool | None]]
 """It returns whether a call is what the person asked for; None where nothing came of it."""
@@ -132,7 +130,7 @@ class OtherModel:
         """Return whether the model agrees with the call.
 
         Raises:
-            CaalError: its server failed, or its address cannot be used.
+            CaalError: its server failed, or its reply is none.
         """
         reference = self._policy.policy.second_look_model
         if call.context is None or not reference:
@@ -150,8 +148,7 @@ class OtherModel:
                     text += chunk.text if isinstance(chunk, TextChunk) else ""
         finally:
             await backend.aclose()
-        answers = [found[1].casefold() == "yes" for found in _ANSWER.finditer(text)]
-        return all(answers) if answers else None
+        return _agrees(text, request)
 
 
 def second_look_request(
@@ -182,6 +179,23 @@ def second_look_request(
     }
     # A name has up to some ten tokens, and what is around it five.
     return BackendRequest(question.conversation, schema=schema, max_tokens=16 * (1 + len(asked)))
+
+
+def _agrees(reply: str, request: BackendRequest) -> bool:
+    """Return whether all that was asked was answered with yes.
+
+    Raises:
+        ModelReplyError: something was not answered.
+    """
+    asked: Sequence[str] = (request.schema or {})["required"]
+    try:
+        answers: Any = json.loads(reply)
+        said = [answers[name] for name in asked]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        said = []
+    if not said or not all(answer in ("yes", "no") for answer in said):
+        raise ModelReplyError("it did not answer yes or no to each question")
+    return all(answer == "yes" for answer in said)
 
 
 def _talk_line(item: Item) -> str:
