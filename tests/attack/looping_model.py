@@ -21,7 +21,7 @@ from tests.stand_in_model import Call, Hang, Raw, Reply, StandInModel
 MANY: Final = 2_000
 CALLS_HEARD_MAX: Final = 64
 """Calls that anybody would call a loop: a reply has a tenth of them."""
-DONE: Final = "That is all I found."
+DONE: Final = "That is all there is."
 STREAMED: Final = {"CAAL_DETECTION": "streamed"}
 MIB: Final = 2**20
 HEARD_MAX: Final = 40_000
@@ -196,7 +196,7 @@ async def endless_prose(probe: Probe) -> Ending:
 
 @attack("a model that loops", "one sentence for ever", deadline_s=5)
 async def endless_sentence(probe: Probe) -> Ending:
-    return await _endless(probe, _endless_stream("It is told again and again. " * 30_000, 28), 100)
+    return await _endless(probe, _endless_stream("And so on and so forth. " * 30_000, 24), 100)
 
 
 @attack("a model that loops", "one word for ever, without a full stop", deadline_s=5)
