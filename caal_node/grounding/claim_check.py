@@ -33,6 +33,8 @@ SURELY: Final = 0.8
 """The same where the person wants nothing done."""
 HINTED: Final = 0.3
 """Odds of a claim from which a clause that tells a result of what was asked for is one."""
+CLAUSE_CHARS: Final = 5 * READ_CHARS
+"""Characters of a clause in which quotes are looked for, and what is left of it judged."""
 CALL_CHARS: Final = 300
 """Characters of a call's arguments whose words count as the call's."""
 _CLAUSES: Final = judge_of("clause")
@@ -88,7 +90,7 @@ def _odds(clause: str, before: str = "") -> Mapping[str, float]:
 @lru_cache(64)
 def clause_odds(clause: str) -> Mapping[str, float]:
     """Return how likely each label of a clause is, without what it quotes and a word in front."""
-    return _CLAUSES.odds(_ONE_WORD.sub("", without_quotes(clause)))
+    return _CLAUSES.odds(_ONE_WORD.sub("", without_quotes(clause[:CLAUSE_CHARS]), 1))
 
 
 def claims(clause: str) -> bool:
