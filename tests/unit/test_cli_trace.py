@@ -432,3 +432,12 @@ def test_names_of_a_foreign_file_do_nothing_to_the_terminal(tmp_path: Path) -> N
     out = run(write(tmp_path / "trace.jsonl", *evil)).output
     assert "\x1b" not in out
     assert "·[2J[bold]x" in out
+
+
+def test_the_removed_picture_says_what_to_write_instead(tmp_path: Path) -> None:
+    file, svg = write(tmp_path / "trace.jsonl", *TOOL_TURN), tmp_path / "turns.svg"
+    refused = run(file, "--png", tmp_path / "turns.png")
+    assert refused.exit_code == 2
+    assert "write --svg FILE" in refused.output
+    assert run(file, "--svg", svg).exit_code == 0
+    assert "get_weather" in svg.read_text(encoding="utf-8")
