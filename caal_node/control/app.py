@@ -135,11 +135,10 @@ def _body(kind: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     return {"requestBody": {"required": required, "content": content}}
 
 
-def control_routes(rooms: LiveKitRooms) -> APIRouter:
+def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
     """Return the paths that change an agent; the including application says who may use them."""
     router = APIRouter(tags=["control"])
     statuses = _errors(400, 408, 413)
-    reloads = _Reloads(rooms)
 
     @router.post(
         "/reload-tools",
@@ -234,7 +233,7 @@ def _bytes_of(answer: BaseModel) -> bytes:
     return answer.model_dump_json().encode()
 
 
-class _Reloads:
+class Reloads:
     """The reloads that run and wait, by the name that their callers gave the room."""
 
     def __init__(self, rooms: LiveKitRooms) -> None:
@@ -266,6 +265,10 @@ class _Reloads:
         async with self._answering:
             await asyncio.sleep(0)
         return Response(answer, media_type=_JSON)
+
+    async def aclose(self) -> None:
+        """End the reloads that run and wait."""
+        await asyncio.gather(*(run.aclose() for run in self._runs.values()))
 
     async def _reload(
         self, room_name: str | None, announcements: tuple[Announcement, ...]
@@ -405,11 +408,16 @@ def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:
         )
     token = settings.control_token.get_secret_value().encode()
 
+    reloads = Reloads(rooms)
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with rooms:
             app.openapi()  # It takes 30 ms once, and is kept.
-            yield
+            try:
+                yield
+            finally:
+                await reloads.aclose()
 
     # No pages that describe the API without the token; /api/openapi.json does with it.
     app = FastAPI(
@@ -422,7 +430,7 @@ def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:
         return HealthResponse(status="ok", version=__version__)
 
     with_token = [Depends(token_check(token)), Depends(Gate(MAX_REQUESTS))]
-    app.include_router(control_routes(rooms), dependencies=with_token)
+    app.include_router(control_routes(rooms, reloads), dependencies=with_token)
     app.include_router(tool_routes(rooms), dependencies=with_token)
 
     @app.get("/api/openapi.json", dependencies=with_token, include_in_schema=False)

@@ -50,6 +50,12 @@ class SharedRun(Generic[Request, Result]):
             self._next.add_done_callback(self._ended)
         return await asyncio.shield(self._next)
 
+    async def aclose(self) -> None:
+        """Cancel what runs and waits, and wait until it has ended."""
+        for run in (runs := list(self._runs)):
+            run.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
+
     async def _run(self) -> Result:
         async with self._one_at_a_time:
             requests, self._requests, self._next = tuple(self._requests), {}, None

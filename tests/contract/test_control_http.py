@@ -200,6 +200,26 @@ async def test_so_many_requests_at_once_and_no_more(monkeypatch: pytest.MonkeyPa
         assert (await post()).status_code == 200
 
 
+async def test_closing_ends_a_reload_that_nobody_waits_for_any_more() -> None:
+    ended = asyncio.Event()
+
+    class Hanging(SlowRooms):
+        async def live(self, name: str | None = None) -> Sequence[str]:
+            try:
+                return await super().live(name)
+            finally:
+                ended.set()
+
+    rooms = Hanging({"a": ["x"]})
+    async with client(rooms) as http:
+        caller = asyncio.create_task(http.post("/reload-tools", headers=BEARER, json={}))
+        await rooms.reached.wait()
+        caller.cancel()
+        await asyncio.gather(caller, return_exceptions=True)
+        assert not ended.is_set()
+    assert ended.is_set()
+
+
 async def test_one_reload_serves_all_who_come_while_another_one_runs() -> None:
     rooms = SlowRooms({"a": ["x"]})
     async with client(rooms) as http:

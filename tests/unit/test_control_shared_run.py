@@ -89,3 +89,22 @@ def test_a_run_goes_on_when_a_caller_gives_up_and_fails_for_all_at_once() -> Non
         assert ran == 1
 
     play(story())
+
+
+def test_closing_cancels_what_runs_and_what_waits() -> None:
+    async def story() -> None:
+        runs = Runs()
+        shared = SharedRun(runs, 2)
+        first = asyncio.create_task(shared.result(1))
+        await asyncio.sleep(RUN_S / 2)
+        second = asyncio.create_task(shared.result(2))
+        await asyncio.sleep(0)
+        await shared.aclose()
+        assert shared.is_idle
+        assert [type(r) for r in await asyncio.gather(first, second, return_exceptions=True)] == [
+            asyncio.CancelledError,
+            asyncio.CancelledError,
+        ]
+        assert runs.seen == [(1,)]
+
+    play(story())
