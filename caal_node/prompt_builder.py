@@ -180,7 +180,7 @@ class PromptBuilder:
             stream=stream or not at_hand,
             may_call=may_call,
             limits=text_limits(self._settings),
-            judges_calls=self._settings.needless_calls == "ask",
+            judges_calls=self._settings.needless_calls,
             references=self._references(items),
         )
 
@@ -203,7 +203,7 @@ class PromptBuilder:
         return self._fitting(on_demand.front(tools, self.examples()), history)
 
     def _references(self, items: Sequence[WindowItem]) -> tuple[Reference, ...]:
-        if self._settings.references == "off":
+        if not self._settings.references:
             return ()
         said = [item for item in items if not isinstance(item, ToolsItem)]
         return references_in(said, self._data)

@@ -34,8 +34,8 @@ class Pair:
     mended: str | None = None
     """What should be said in place of a wrong clause; None where any other words do."""
 
-    def check(self, *, figures: bool = True) -> SpokenCheck:
-        return fact_check(lambda: self.ledger, self.known, figures=figures)
+    def check(self) -> SpokenCheck:
+        return fact_check(lambda: self.ledger, self.known)
 
 
 def pairs_of(part: str) -> Iterator[Pair]:

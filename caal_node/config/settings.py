@@ -57,9 +57,6 @@ NAME: Final = "caal.toml"
 MCP_SERVERS: Final = "mcp_servers.json"
 Detection: TypeAlias = Literal["complete", "streamed"]
 ToolCalls: TypeAlias = Literal["auto", "native", "text"]
-NeedlessCalls: TypeAlias = Literal["ask", "off"]
-Claims: TypeAlias = Literal["check", "off"]
-Facts: TypeAlias = Literal["check", "empty", "off"]
 TextProtocol: TypeAlias = Literal["auto", "jsonl", "xml", "markdown-json"]
 _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
 _THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
@@ -279,9 +276,9 @@ class Settings(BaseModel):
     text_protocol: TextProtocol = "auto"
     """How calls are written in text. auto is one JSON object for a whole reply where the server can
     hold it to a schema, else JSONL."""
-    needless_calls: NeedlessCalls = "ask"
-    """Whether a call that stands on nothing is left out, and the model asked for an answer in its
-    place, or every call is made (`off`)."""
+    needless_calls: bool = True
+    """Whether a call without grounds is dropped and the model asked to answer instead. See
+    docs/needless-calls.md."""
     server_runs_tools: bool = False
     """Whether words behind a call on `/v1` are the answer of a server that has run it by itself,
     and says so nowhere. Else a model wrote them that did not wait, and nobody hears them."""
@@ -328,7 +325,7 @@ class Settings(BaseModel):
     )
     """Tokens of a whole prompt, tools included. The default is three quarters of num_ctx; the rest
     is for the reply, and for what the estimate misses."""
-    references: Literal["hint", "off"] = "hint"
+    references: bool = True
     """Whether the model is told what "the second one" or "there" means by what tools have said. See
     docs/references.md."""
     examples: Annotated[Mapping[str, Examples], Field(max_length=500)] = {}
@@ -383,11 +380,10 @@ class Settings(BaseModel):
     vad: Part = "local"
     search_if_hedged: bool = True
     """Whether one search, if a tool can, replaces a reply that says that it cannot know."""
-    claims: Claims = "check"
+    claims: bool = True
     """Whether a reply that claims what no call has done is corrected. See docs/honesty.md."""
-    facts: Facts = "empty"
-    """What of an answer is held to its results: "empty" holds it where they have nothing, "check"
-    its figures, times and names as well. See docs/honesty.md."""
+    facts: bool = True
+    """Whether an answer is checked against its results. See docs/honesty.md."""
     speakable: bool = True
     """Whether the model's text (`5 km/h`, tables, links) is made speakable. See docs/speech.md."""
     cues: bool = True

@@ -1,9 +1,9 @@
-"""Holds the clauses of an answer to the results that it is made of.
+"""Checks the clauses of an answer against the results of its turn.
 
 Only an answer for which tools ran is judged, and in it only what states something: questions,
-offers and suppositions are let through. What is wrong is said again rightly where one value alone
-can be meant; else one honest sentence takes the place of the first such clause, and nothing that
-of those behind it.
+offers and suppositions pass. What a result rules out is corrected: the opposite of a state, the
+wrong half of the day. Where the results have nothing to tell, failed, or are about something else,
+one honest sentence replaces the first clause that tells something, and the later ones are dropped.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from caal_node.grounding.fact_words import WORDS, listed, stemmed
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.quantities import stated_in
 from caal_node.grounding.request_words import language_of
-from caal_node.grounding.result_facts import Fact, Facts
 from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of, looks_up
-from caal_node.grounding.result_reader import add_arguments, facts_of
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
 from caal_node.grounding.spoken_times import weekday_of
-from caal_node.grounding.stated_figures import StatedFigures, Wrong
 from caal_node.grounding.stated_names import StatedNames
 from caal_node.grounding.stated_states import StatedStates
+from caal_node.grounding.stated_times import StatedTimes
+from caal_node.grounding.told_values import ToldValues
 from caal_node.policy.heard_words import COMMON, stem, words
 
 KNOWN_CHARS: Final = 3_000
@@ -58,19 +57,15 @@ _TIME_WORDS: Final = stemmed("time_words")
 _COMMON: Final = COMMON | stemmed("stating") | _TIME_WORDS | {stem("new"), stem("any")}
 
 
-def fact_check(
-    ledger: Callable[[], Ledger], known: Iterable[str] = (), *, figures: bool = True
-) -> SpokenCheck:
+def fact_check(ledger: Callable[[], Ledger], known: Iterable[str] = ()) -> SpokenCheck:
     """Return the check of one answer.
 
     Args:
         ledger: It gives the turn's calls. From the moment at which the answer makes calls itself,
             and it gives another ledger, nothing is judged: they have no results yet.
         known: Other texts whose facts may be told again, the most important last.
-        figures: Whether figures, times and names are held against results that have some. Without
-            it, only answers to results that have nothing are judged, and opposites of states.
     """
-    return _FactCheck(ledger, tuple(known), figures=figures)
+    return _FactCheck(ledger, tuple(known))
 
 
 def told_in(items: Sequence[Item]) -> list[str]:
@@ -80,10 +75,7 @@ def told_in(items: Sequence[Item]) -> list[str]:
 
 
 class _FactCheck:
-    def __init__(
-        self, ledger: Callable[[], Ledger], known: Sequence[str], *, figures: bool
-    ) -> None:
-        self._judges_figures = figures
+    def __init__(self, ledger: Callable[[], Ledger], known: Sequence[str]) -> None:
         self._ledger_now = ledger
         self._known = known
         self._is_sorry = False
@@ -105,7 +97,8 @@ class _FactCheck:
         if self._elsewhere is not None and self._speaks_of_asked(clause, self._elsewhere):
             other = self._elsewhere
             return self._instead(clause, "found_elsewhere", found=other.found, asked=other.asked)
-        return self._with_results(clause)
+        right = self._states.rightly(clause)
+        return Say(self._times.rightly(clause) if right is None else right)
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -132,59 +125,47 @@ class _FactCheck:
         return others[0] if len(others) == 1 else None
 
     @cached_property
-    def _turn_facts(self) -> Facts:
-        return facts_of(self._found)
-
-    @cached_property
-    def _said_facts(self) -> Facts:
-        """Whatever may rightly be told besides the results of this turn."""
-        facts = facts_of(self._earlier)
-        left = KNOWN_CHARS
+    def _told(self) -> list[str]:
+        """Whatever may rightly be told besides this turn's results, the most important first."""
+        left, said = KNOWN_CHARS, list[str]()
         for text in (self._ledger.request, *reversed(self._known)):
             if left > 0:
-                facts.add_text(text[-left:])
+                said.append(text[-left:])
                 left -= len(text)
         every = (*self._ledger.turn, *self._earlier)
-        add_arguments(facts, every)
-        for entry in every:
-            facts.words.update(map(stem, words(f"{entry.tool} {entry.description[:KNOWN_CHARS]}")))
-        for entry in self._ledger.turn:
-            if entry not in self._found:
-                _add_error(facts, entry.result[:KNOWN_CHARS])
-        return facts
+        errors = (entry.result for entry in self._ledger.turn if entry not in self._found)
+        return [
+            *said,
+            *map(_arguments, every),
+            *(entry.result for entry in self._earlier),
+            *(error[:KNOWN_CHARS] for error in errors),
+        ]
 
     @cached_property
-    def _figures(self) -> StatedFigures:
-        return StatedFigures(self._turn_facts, self._said_facts)
+    def _values(self) -> ToldValues:
+        return ToldValues(self._told)
 
     @cached_property
     def _names(self) -> StatedNames:
-        return StatedNames(self._turn_facts.words | self._said_facts.words)
+        every = (*self._ledger.turn, *self._earlier)
+        tools = (f"{entry.tool} {entry.description[:KNOWN_CHARS]}" for entry in every)
+        return StatedNames(stem(word) for text in (*self._told, *tools) for word in words(text))
+
+    @cached_property
+    def _times(self) -> StatedTimes:
+        return StatedTimes((entry.result for entry in self._found), self._told)
 
     @cached_property
     def _states(self) -> StatedStates:
         return StatedStates(self._ledger.turn)
-
-    def _with_results(self, clause: str) -> Say:
-        if (right := self._states.rightly(clause)) is not None:
-            return Say(right)
-        if not self._judges_figures:
-            return Say(clause)
-        if not (self._turn_facts.is_whole and self._said_facts.is_whole):
-            return Say(clause)
-        wrong = self._figures.wrong_in(clause, stated_in(clause))
-        if self._names.unknown_in(clause) or any(one.right is None for one in wrong):
-            return self._instead(clause, "found_unsure")
-        return Say(_mended(clause, wrong))
 
     def _without_results(self, clause: str) -> Say:
         """Judge a clause of an answer whose calls have brought nothing or have failed."""
         said = {word.lower() for word in words(_ANSWER.sub("", clause))}
         if not said.isdisjoint(_NOTHING):
             return Say(clause)
-        known = self._said_facts
-        wrong = self._figures.wrong_in(clause, stated_in(clause)) if known.is_whole else []
-        if not (wrong or self._names.unknown_in(clause) or self._states_something(clause)):
+        unknown = self._values.has_unknown(clause) or self._names.unknown_in(clause)
+        if not (unknown or self._states_something(clause)):
             return Say(clause)
         kinds = {kind_of(entry) for entry in self._ledger.turn}
         what = next((_about(entry) for entry in self._ledger.turn if _about(entry)), "")
@@ -243,13 +224,6 @@ def _states_nothing(clause: str) -> bool:
     return not _SUPPOSING.isdisjoint(words(clause))
 
 
-def _add_error(facts: Facts, text: str) -> None:
-    """Add the words and numbers of an error, which may be told, but times follow from none."""
-    facts.words.update(map(stem, words(text)))
-    for figure in stated_in(text).figures:
-        facts.figures.append(Fact(figure.value, None, frozenset(), -1))
-
-
 def _arguments(entry: LedgerEntry) -> str:
     return " ".join(str(value)[:KNOWN_CHARS] for value in entry.arguments.values())
 
@@ -280,9 +254,3 @@ def _days_named(text: str) -> frozenset[str]:
     named |= {f"{one.value:.0f}." for one in stated.figures if one.number.ordinal}
     weekdays = (weekday_of(day) for day in stated.days)
     return frozenset(named | {WORDS["weekdays"][day] for day in weekdays if day is not None})
-
-
-def _mended(clause: str, wrong: Sequence[Wrong]) -> str:
-    for one in reversed(wrong):
-        clause = f"{clause[: one.start]}{one.right}{clause[one.end :]}"
-    return clause

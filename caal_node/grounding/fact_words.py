@@ -12,7 +12,6 @@ from caal_node.core.prompt_files import read
 from caal_node.policy.heard_words import stem
 
 WORDS: Final[Mapping[str, Any]] = tomllib.loads(read("stated_facts.toml"))["en"]
-_CENT: Final = "cent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +23,6 @@ class Unit:
     factor: float = 0.0
     """0 where the unit says no scale, as "degrees" does."""
     offset: float = 0.0
-
-    def may_be(self, other: Unit) -> bool:
-        """Say whether a figure of one may be one of the other: both scales, or one unsaid."""
-        if self.dimension != other.dimension:
-            return False
-        # Money of two currencies has no rate here; cents are of any.
-        names = {self.name, other.name}
-        either = _CENT in names or not (self.factor and other.factor)
-        return self.dimension != "money" or len(names) == 1 or either
-
-    def told_in(self, value: float, other: Unit) -> float:
-        """Return a value of this unit in `other`; as it is where one of them says no scale."""
-        if not (self.factor and other.factor):
-            return value
-        return (value * self.factor + self.offset - other.offset) / other.factor
 
 
 UNITS: Final[Mapping[str, Unit]] = {

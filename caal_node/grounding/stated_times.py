@@ -1,96 +1,132 @@
-"""Whether the times of day and the dates of a clause are those of the results."""
+"""Puts a time of day right that has the wrong half of the day, weekday or zone.
+
+Small models read `2026-03-03T06:32:00+09:00` and say "6:32 PM on Wednesday, Pacific time". Only
+what a result rules out is corrected: a time twelve hours off one of the results, another weekday
+than that of their only date, and a time zone that neither they nor anybody's words mention.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
-from caal_node.grounding.clause_facts import ClauseFacts
-from caal_node.grounding.derived_figures import PAIRS_MAX
-from caal_node.grounding.fact_words import listed
-from caal_node.grounding.result_facts import label_of
-from caal_node.grounding.spoken_times import HALF_DAY, Day, Time, weekday_of
-from caal_node.policy.heard_words import words
+from caal_node.grounding.fact_words import WORDS
+from caal_node.grounding.quantities import TEXT_CHARS, Stated, stated_in
+from caal_node.grounding.spoken_times import HALF_DAY, weekday_of
+from caal_node.policy.heard_words import stem, words
 
-_ABOUT_MINUTES: Final = 10
-"""How far a time may lie beside one that is said to be rough."""
-_BESIDE_MINUTES: Final = 60
-"""How far it may lie behind one that it is said to be past."""
-_PAST: Final = frozenset({"past", "after"})
-_AHEAD: Final = frozenset({"before"})
-_APPROXIMATE: Final = listed("approximate")
-_LAST_OF_12: Final = 780
-"""Minutes of a day from which on the hour says that its clock has 24 of them."""
-
-
-def is_known_time(time: Time, clause: ClauseFacts) -> bool:
-    """Say whether a time is in the results or was said, or lies a stated duration beside one."""
-    if clause.turn.has_moments:
-        return True
-    known = [fact.time for fact in [*clause.times, *clause.told.times]]
-    if any(time.is_same(other) for other in known):
-        return True
-    led = set(clause.text[: time.start].lower().split()[-2:])
-    behind = [(one.minute - time.minute) % HALF_DAY for one in known]
-    if led & _PAST and any(minutes <= _BESIDE_MINUTES for minutes in behind):
-        return True
-    if led & _AHEAD and any(HALF_DAY - minutes <= _BESIDE_MINUTES for minutes in behind):
-        return True
-    if led & _APPROXIMATE:
-        return any(min(one, HALF_DAY - one) <= _ABOUT_MINUTES for one in behind)
-    durations = [
-        round(fact.value * fact.unit.factor / 60)
-        for fact in [*clause.turn.figures, *clause.told.figures]
-        if fact.unit is not None and fact.unit.dimension == "duration" and fact.unit.factor
-    ]
-    if durations and not known:
-        # It is told from the time of day, which is not known here.
-        return time.is_sure
-    apart = {minutes % HALF_DAY for minutes in durations[:PAIRS_MAX]}
-    return any(one in apart or HALF_DAY - one in apart for one in behind)
+FOUND_CHARS: Final = 2_000
+"""Characters of results that are read, at most once an answer. Where there are more, nothing is
+corrected, as what is not read may have it."""
+TOLD_CHARS: Final = 6_000
+"""The same of what else was told, which is read where a time seems wrong."""
+HOURS: Final = 12
+"""Hours of a clock's face."""
+_OFFSET: Final = re.compile(r"\b(?:UTC|GMT) ?([+\-−])(\d{1,2})(?::(\d\d))?", re.IGNORECASE)
+_WRITTEN_OFFSET: Final = re.compile(r"[+-](\d\d):?(\d\d)\b")
+_ZONE: Final = re.compile(
+    r",? ?\bin (?:the )?(?P<name>[A-Z][a-z]+(?: [A-Z][a-z]+){0,2}) [Tt]ime(?: [Zz]one)?\b"
+)
+_BRACKETS: Final = re.compile(r",? ?\([^()]{0,20}$")
+_CLOCK_CHANGES: Final = frozenset(map(stem, ("standard", "daylight", "summer", "winter", "local")))
+"""Words of a zone's name that are not its place."""
 
 
-def right_time(time: Time, clause: ClauseFacts) -> str | None:
-    """Return the only time that can be meant, written as the wrong one was."""
-    led = {label_of(word) for word in words(clause.text[: time.start])}
-    # A thing is at the time at which it begins, unless its end is spoken of.
-    way = "end" if "end" in led else "start"
-    labelled = [fact for fact in clause.times if way in fact.label]
-    meant = {fact.time.minute for fact in labelled or clause.times}
-    if len(meant) != 1:
-        return None
-    right = _clock(meant.pop(), time, clause.text[time.start : time.end])
-    # "9:30 in the evening" has its hour right: what is wrong stands behind it.
-    return None if right == clause.text[time.start : time.end] else right
+class StatedTimes:
+    """Holds the times of clauses against those of a turn.
 
-
-def _clock(minute: int, instead: Time, written: str) -> str:
-    """Write a time by a clock of 24 hours or 12, as the wrong one was written."""
-    hour, minutes = divmod(minute, 60)
-    spelt = written.lower()
-    if any(half in spelt for half in ("am", "pm", ".m")):
-        return f"{(hour + 11) % 12 + 1}:{minutes:02} {'AM' if hour < 12 else 'PM'}"
-    if instead.minute >= _LAST_OF_12 and written[:2].isdecimal():
-        return f"{hour:02}:{minutes:02}"
-    return f"{(hour + 11) % 12 + 1}:{minutes:02}"
-
-
-def is_known_day(day: Day, clause: ClauseFacts) -> bool:
-    """Say whether a date or weekday is in the results or was said.
-
-    Results without any date leave open which day is meant, and so does a time in seconds.
+    Args:
+        results: The texts of the turn's results.
+        told: What else may rightly be told: arguments, earlier results, what was said.
     """
-    if not clause.turn.days or clause.turn.has_moments:
-        return True
-    every = [other for other, _ in (*clause.turn.days, *clause.told.days)]
-    if any(_is_same_day(day, other) for other in every):
-        return True
-    # Without its year, a date may be on any day of the week, if none stands beside it.
-    on_any = all(weekday_of(other) is None for other in every)
-    return on_any and day.weekday is not None and not day.month
+
+    def __init__(self, results: Iterable[str], told: Iterable[str]) -> None:
+        self._results: Final = "\n".join(results)
+        self._told_texts: Final = tuple(told)
+
+    @cached_property
+    def _found(self) -> Stated:
+        return stated_in(self._results)
+
+    @cached_property
+    def _told(self) -> Sequence[Stated]:
+        return [
+            stated_in(text[at : at + TEXT_CHARS])
+            for text in self._told_texts
+            for at in range(0, len(text), TEXT_CHARS)
+        ]
+
+    @cached_property
+    def _mentioned(self) -> str:
+        return "\n".join((self._results, *self._told_texts))
+
+    def rightly(self, clause: str) -> str:
+        """Return the clause with its times corrected."""
+        if len(self._results) > FOUND_CHARS or sum(map(len, self._told_texts)) > TOLD_CHARS:
+            return clause
+        stated = stated_in(clause)
+        if not (stated.times or stated.days) or not (self._found.times or self._found.days):
+            return clause
+        changes = [*self._halves(clause, stated), *self._weekday(clause, stated)]
+        changes += self._zones(clause)
+        for start, end, right in sorted(changes, reverse=True):
+            clause = f"{clause[:start]}{right}{clause[end:]}"
+        return clause
+
+    def _halves(self, clause: str, stated: Stated) -> Iterator[tuple[int, int, str]]:
+        for time in stated.times:
+            opposite = {
+                one.minute for one in self._found.times if abs(one.minute - time.minute) == HALF_DAY
+            }
+            if not (opposite and time.is_sure and time.half_known):
+                continue
+            known = [time for each in (self._found, *self._told) for time in each.times]
+            if any(map(time.is_same, known)):
+                continue
+            if right := _in_other_half(clause[time.start : time.end], opposite.pop()):
+                yield time.start, time.end, right
+
+    def _weekday(self, clause: str, stated: Stated) -> Iterator[tuple[int, int, str]]:
+        """Yield the weekday of the results' only date in place of another one."""
+        known = {weekday_of(day) for day in self._found.days}
+        if len(known) != 1 or [bool(day.month) for day in stated.days] != [False]:
+            return
+        if any(figure.number.ordinal for figure in stated.figures):
+            return  # "Monday, the 16th" may have both wrong
+        (day,), (right,) = stated.days, known
+        may_be = {right, *(weekday_of(day) for each in self._told for day in each.days)}
+        if right is None or day.weekday in may_be:
+            return
+        name = WORDS["weekdays"][right].capitalize()
+        yield day.start, day.start + len(words(clause[day.start :])[0]), name
+
+    def _zones(self, clause: str) -> Iterator[tuple[int, int, str]]:
+        for match in _OFFSET.finditer(clause):
+            sign = "+" if match[1] == "+" else "-"
+            offset = f"{sign}{match[2]:0>2}{match[3] or '00'}"
+            written = _WRITTEN_OFFSET.finditer(self._mentioned)
+            if any(f"{one[0][0]}{one[1]}{one[2]}" == offset for one in written):
+                continue
+            opening = _BRACKETS.search(clause, 0, match.start())
+            closing = clause.find(")", match.end())
+            if opening and closing >= 0:
+                yield opening.start(), closing + 1, ""
+        known = frozenset(map(stem, words(self._mentioned)))
+        for match in _ZONE.finditer(clause):
+            place = frozenset(map(stem, words(match["name"]))) - _CLOCK_CHANGES
+            if place and place.isdisjoint(known):
+                yield match.start(), match.end(), ""
 
 
-def _is_same_day(stated: Day, other: Day) -> bool:
-    if stated.weekday is not None and not stated.month:
-        return weekday_of(other) == stated.weekday
-    years = {stated.year, other.year} - {0}
-    return (stated.month, stated.day) == (other.month, other.day) and len(years) < 2
+def _in_other_half(written: str, minute: int) -> str | None:
+    """Return the time as it was written, in the half of the day of `minute`."""
+    hour, minutes = divmod(minute, 60)
+    lower = written.lower()
+    if "am" in lower or "pm" in lower or ".m" in lower:
+        half = "AM" if hour < HOURS else "PM"
+        return f"{(hour + 11) % 12 + 1}:{minutes:02} {half}"
+    # "9:30 in the evening" has its hour right: what is wrong is written behind it.
+    is_24_hours = lower[:2].isdecimal() and (lower[0] == "0" or int(lower[:2]) > HOURS)
+    return f"{hour:02}:{minutes:02}" if is_24_hours else None

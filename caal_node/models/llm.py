@@ -312,7 +312,7 @@ class LLM(llm.LLM[Literal["caal"]]):
             stream=stream,
             may_call=may_call,
             limits=limits,
-            judges_calls=self._settings.needless_calls == "ask",
+            judges_calls=self._settings.needless_calls,
         )
 
     async def warm(self, question: Question) -> None:

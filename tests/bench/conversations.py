@@ -5,7 +5,7 @@ Twenty-six conversations of three to five turns (tests/data/conversations), held
 household tools that a script answers, at temperature 0: some calls fail, are refused, take too long
 or find nothing, some words refer to what was said, some wishes no tool fulfils. `off` is the node
 without CAAL_CLAIMS, CAAL_FACTS, CAAL_REFERENCES and CAAL_NEEDLESS_CALLS, `on` with them at their
-defaults, `figures` with CAAL_FACTS=check as well. `claims` are turns in which something was claimed
+defaults. `claims` are turns in which something was claimed
 that no call has done, `wrong` those with a fact that is in no result, `right` those with the right
 calls and no others, `needless` the calls beside them; `extra` are requests beyond one and one more
 for each round of calls, `most` the most of them in a turn; `prefix` is how many requests left what
@@ -52,7 +52,6 @@ ALL_OFF: Final[Mapping[str, str]] = {
 CHECKS: Final[Mapping[str, Mapping[str, str]]] = {
     "off": ALL_OFF,
     "on": {},
-    "figures": {"CAAL_FACTS": "check"},
 }
 COLUMNS: Final = (
     "checks", "turns", "claims", "wrong", "wrong %", "right", "needless", "requests", "extra",

@@ -22,11 +22,11 @@ ROUNDS: Final = 5
 """How often each clause is timed; the quickest counts, as others use the machine too."""
 
 
-def table(part: str, *, show: bool = False, figures: bool = True) -> tuple[float, float]:
+def table(part: str, *, show: bool = False) -> tuple[float, float]:
     """Print a part's table; return the shares of wrong clauses found and of right ones doubted."""
     counts = Counter[tuple[str, str]]()
     for pair in pairs_of(part):
-        verdict = pair.check(figures=figures).check(pair.clause)
+        verdict = pair.check().check(pair.clause)
         spoken = verdict.text if isinstance(verdict, Say) else None
         said = spoken == pair.clause
         right = "right" if pair.is_right else "wrong"
@@ -96,10 +96,9 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("parts", nargs="*", default=PARTS)
     options.add_argument("--show", action="store_true", help="print the pairs judged otherwise")
-    options.add_argument("--empty", action="store_true", help="judge no figures (CAAL_FACTS=empty)")
     chosen = options.parse_args()
     for part in chosen.parts:
-        table(part, show=chosen.show, figures=not chosen.empty)
+        table(part, show=chosen.show)
         print()
     cpu()
     largest()

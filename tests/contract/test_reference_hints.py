@@ -81,7 +81,7 @@ async def test_the_name_follows_the_words_and_is_gone_in_the_next_request(native
 
 async def test_without_the_setting_and_without_a_reference_a_prompt_is_as_ever() -> None:
     bodies: list[list[str]] = []
-    for setting in ("hint", "off"):
+    for setting in ("on", "off"):
         replies = ([FIND], ["Roma and Bella."], ["Good night."], ["Twelve."])
         async with (
             StandInModel(*replies) as server,

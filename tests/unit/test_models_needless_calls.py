@@ -597,18 +597,33 @@ def test_a_known_number_of_weights_counts_more_than_a_name(name: str) -> None:
 
 
 def test_the_setting_switches_the_judge() -> None:
-    assert plain_settings().needless_calls == "ask"
-    assert plain_settings(CAAL_NEEDLESS_CALLS="off").needless_calls == "off"
-    with pytest.raises(ConfigError, match="CAAL_NEEDLESS_CALLS"):
-        plain_settings(CAAL_NEEDLESS_CALLS="drop")
+    assert plain_settings().needless_calls
+    assert not plain_settings(CAAL_NEEDLESS_CALLS="off").needless_calls
+
+
+@pytest.mark.parametrize(
+    ("variable", "former"),
+    [
+        ("CAAL_NEEDLESS_CALLS", "ask"),
+        ("CAAL_REFERENCES", "hint"),
+        ("CAAL_CLAIMS", "check"),
+        ("CAAL_FACTS", "empty"),
+        ("CAAL_FACTS", "check"),
+    ],
+)
+def test_a_former_word_of_a_switch_is_answered_by_the_present_ones(
+    variable: str, former: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"{variable}.*'{former}' does not fit; write on or off"):
+        plain_settings(**{variable: former})
 
 
 def test_the_setting_reaches_the_question_of_an_ordinary_agent() -> None:
-    for value in ("ask", "off"):
+    for value in (True, False):
         settings = Settings(needless_calls=value)
         model = LLM("qwen3:8b", settings=settings)
         asked = model.question(llm.ChatContext.empty(), [])
-        assert asked.judges_calls is (value == "ask")
+        assert asked.judges_calls is value
 
 
 class _Mailbox(CaalAgent):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from caal_node.agent import CaalAgent
 from caal_node.core.errors import ToolBroke
 from caal_node.core.events import FactCorrected
@@ -41,20 +39,13 @@ class Talk(AgentConversation):
         super().__init__(agent, ScriptedModel(*replies))
 
 
-@pytest.mark.parametrize(
-    ("facts", "heard"),
-    [("check", "It has 21 degrees. Take care!"), ("empty", "It has 31 degrees. Take care!")],
-)
-async def test_a_wrong_figure_is_heard_rightly_where_figures_are_checked(
-    facts: str, heard: str
-) -> None:
-    said = "It has 31 degrees. Take care!"
-    async with Talk({"city": "Cork", "temp_c": 21}, [CORK], said, CAAL_FACTS=facts) as talk:
-        assert (await talk.say(ASKED)).text == heard
+async def test_a_time_of_the_wrong_half_of_the_day_is_heard_rightly() -> None:
+    said = "It is 6:32 PM. Take care!"
+    async with Talk({"city": "Cork", "time": "06:32"}, [CORK], said) as talk:
+        assert (await talk.say(ASKED)).text == "It is 6:32 AM. Take care!"
 
 
-@pytest.mark.parametrize("facts", ["check", "empty"])
-async def test_nothing_an_error_and_another_place_are_told_as_that(facts: str) -> None:
+async def test_nothing_an_error_and_another_place_are_told_as_that() -> None:
     made_up = "In Cork it is 15 degrees."
     nothing = sentence("found_nothing_about").replace("{what}", "Cork")
     other = sentence("found_elsewhere").replace("{found}", "Boston").replace("{asked}", "Cork")
@@ -63,16 +54,16 @@ async def test_nothing_an_error_and_another_place_are_told_as_that(facts: str) -
         ({"city": "Boston", "temp_c": 15}, other),
         (ToolBroke("no answer"), sentence("found_failed")),
     ):
-        async with Talk(result, [CORK], made_up, CAAL_FACTS=facts) as talk:
+        async with Talk(result, [CORK], made_up) as talk:
             assert (await talk.say(ASKED)).text == told
 
 
 async def test_each_corrected_fact_is_told_with_what_is_heard_in_its_place() -> None:
-    said = "It has 31 degrees. Take care!"
-    async with Talk({"city": "Cork", "temp_c": 21}, [CORK], said, CAAL_FACTS="check") as talk:
+    said = "The gate is closed. Take care!"
+    async with Talk({"name": "gate", "state": "open"}, [CORK], said) as talk:
         await talk.say(ASKED)
         assert talk.events_of(FactCorrected) == [
-            FactCorrected("It has 31 degrees.", "It has 21 degrees.")
+            FactCorrected("The gate is closed.", "The gate is open.")
         ]
     made_up = "In Cork it is 15 degrees. In Cork it is 16 degrees tonight."
     async with Talk({"forecasts": []}, [CORK], made_up) as talk:
@@ -99,7 +90,9 @@ async def test_facts_are_checked_where_claims_are_not() -> None:
 
 
 async def test_what_an_earlier_turn_has_found_may_be_told_again() -> None:
-    replies = [CORK], "It is 21 degrees.", [CORK], "As I said, 21 degrees. It was 34 before."
-    async with Talk({"temp_c": 21}, *replies, CAAL_FACTS="check") as talk:
-        assert (await talk.say(ASKED)).text == "It is 21 degrees."
-        assert "34" not in (await talk.say("are you sure about the weather in Cork")).text
+    replies = [CORK], "It is at 6:32 AM.", [CORK], "As I said, 6:32 AM. Not 6:32 PM."
+    async with Talk({"sunrise": "06:32"}, *replies) as talk:
+        assert (await talk.say(ASKED)).text == "It is at 6:32 AM."
+        assert (
+            await talk.say("are you sure about Cork")
+        ).text == "As I said, 6:32 AM. Not 6:32 AM."
