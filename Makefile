@@ -7,6 +7,7 @@ LOWEST := $(VENV)-lowest
 .PHONY: demo test unit test-lowest bench attack conformance test-n8n clean
 
 demo: $(VENV)/demo.stamp
+	$(BIN)/python -m tests.weight_wheels || true # the demo then says what it lacks
 	$(BIN)/caal-node demo $(ARGS)
 
 test: $(VENV)/dev.stamp

@@ -10,7 +10,7 @@ from rich.console import Console
 from caal_node import weights
 from caal_node.cli.demo.livekit_server import obtain_server
 from caal_node.core.errors import ConfigError
-from tests import virtual_sound
+from tests import virtual_sound, weight_wheels
 from tests.e2e import mcp_servers
 from tests.node import NotInstalled
 from tests.ollama_server import find_ollama
@@ -37,7 +37,7 @@ def main() -> None:
         console.print(f"skipped: tests on real MCP servers ({error})", markup=False)
     for weight, what in _USED:
         try:
-            weights.ensure(weight, console=console)
+            weight_wheels.obtain(weight, console)
         except ConfigError as error:
             console.print(f"skipped: {what} ({error})")
 

@@ -1,4 +1,4 @@
-"""Stand-ins for weights: a small weight, a source that gives what it is told, a hub, and wheels."""
+"""Stand-ins for weights: a small weight, a hub, and wheels."""
 
 from __future__ import annotations
 
@@ -6,47 +6,22 @@ import hashlib
 import threading
 import time
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from caal_node.weights.catalogue import Weight, WeightFile, WheelPart
-from caal_node.weights.sources import ProgressCallback, SourceFailed
+from caal_node.weights.catalogue import Weight, WeightFile
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
-def weight_file(name: str, content: bytes, parts: Sequence[WheelPart] = ()) -> WeightFile:
-    return WeightFile(
-        name=name,
-        size=len(content),
-        sha256=hashlib.sha256(content).hexdigest(),
-        parts=tuple(parts),
-    )
+def weight_file(name: str, content: bytes) -> WeightFile:
+    return WeightFile(name, len(content), hashlib.sha256(content).hexdigest())
 
 
 def weight(*files: WeightFile, entry: str = "") -> Weight:
     return Weight("toy", "Toy", "CC0-1.0", "someone/model", REVISION, files, entry=entry)
-
-
-class StandInSource:
-    """A source that gives each file the bytes in `contents`; a name that is not there fails."""
-
-    def __init__(self, name: str, contents: Mapping[str, bytes]) -> None:
-        self.name = name
-        self.contents = contents
-        self.asked: list[str] = []
-
-    def __call__(
-        self, weight: Weight, file: WeightFile, folder: Path, progress: ProgressCallback
-    ) -> Path:
-        self.asked.append(file.name)
-        if file.name not in self.contents:
-            raise SourceFailed("not there")
-        path = folder / file.name
-        path.write_bytes(self.contents[file.name])
-        return path
 
 
 def wheel(folder: Path, package: str, members: Mapping[str, bytes]) -> Path:
@@ -91,6 +66,9 @@ class LoopbackHub:
                 self.end_headers()
 
             def do_GET(self) -> None:
+                if self.path.startswith("/api/"):  # the client's list of its own callers
+                    self.send_error(404)
+                    return
                 hub.paths.append(self.path)
                 if status != 200:
                     self.send_error(status)

@@ -258,16 +258,6 @@ def refusal_words(text: str) -> str | None:
     return found and found[0]
 
 
-def python_command(*arguments: str) -> tuple[str, ...]:
-    """Return the command that runs Python with `-m MODULE ...` or `-c CODE ...`, kept to the same.
-
-    It takes nothing from the working directory.
-    """
-    bounds = ";".join(policy.text for policy in policies())
-    rules = ("-m", "caal_node.network", bounds) if bounds else ()
-    return (sys.executable, "-P", *rules, *arguments)
-
-
 def _text(host: object) -> str:
     """Return a host as text; the standard library takes it as bytes as well."""
     if isinstance(host, bytes | bytearray):

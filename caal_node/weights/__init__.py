@@ -13,7 +13,7 @@ from caal_node.weights.catalogue import (
     WHISPER_TINY_EN,
     Weight,
 )
-from caal_node.weights.download import ensure, present
+from caal_node.weights.fetch import ensure, present
 
 __all__ = [
     "CATALOGUE",

