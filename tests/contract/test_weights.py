@@ -144,7 +144,7 @@ def test_without_the_hubs_client_the_extra_is_named(
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])
 def test_an_interrupt_and_a_full_disk_leave_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: BaseException
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: LoopbackHub, stop: BaseException
 ) -> None:
     def stopped(*_: object, local_dir: Path, **__: object) -> str:
         (Path(local_dir) / "model.bin").write_bytes(CONTENT[:4])
