@@ -27,6 +27,7 @@ from caal_node.grounding.request_words import (
     REQUEST_CHARS,
     answers_anything,
     is_placeholder,
+    names_nobody,
     language_of,
     names_something,
     on_topic,
@@ -148,20 +149,22 @@ class CallGrounds:
 
     def unsaid(self, call: CallSigns) -> tuple[str, ...]:
         """Return the required parameters whose place or person nobody has named."""
-        if not self._judged or not self._same_language:
-            return ()
-        if points_elsewhere(self._request, self._language, self._times):
+        if not self._is_known or not self._same_language:
             return ()
         schema: Mapping[str, Any] = call.tool["function"].get("parameters") or {}
         required: Sequence[str] = schema.get("required") or ()
-        return tuple(
-            name
+        named = {
+            name: value
             for name in required
             if isinstance(value := call.arguments.get(name), str)
             and names_something(name, self._language)
             and "enum" not in _mapping(_mapping(schema.get("properties")).get(name))
-            and self._is_unsaid(value, call)
-        )
+        }
+        if nobody := tuple(n for n, v in named.items() if names_nobody(v, self._language)):
+            return nobody
+        if not self._judged or points_elsewhere(self._request, self._language, self._times):
+            return ()
+        return tuple(name for name, value in named.items() if self._is_unsaid(value, call))
 
     def has_words_of(self, call: CallSigns) -> bool:
         """Return whether the request has a word of the tool and one of the arguments, if any, or an

@@ -18,7 +18,8 @@ _CODE_DIGITS: Final = 7
 """Digits from which on a row of groups is a telephone number or a code, and no figure."""
 _COIN: Final = re.compile(r"[$€£]\s?$")
 _PART_OF: Final = re.compile(
-    r"\b(?P<part>half an?|(?:a )?quarter of an?|three quarters of an?)\s(?P<unit>[a-z]+)"
+    r"\b(?P<part>half an?|(?:a )?quarter of an?|three quarters of an?"
+    r"|(?<!and )(?<!and a )(?:half|quarter)(?= hour\b))\s(?P<unit>[a-z]+)"
 )
 _PARTS: Final = {"h": 0.5, "q": 0.25, "a": 0.25, "t": 0.75}
 _AN_HOUR_AND: Final = re.compile(

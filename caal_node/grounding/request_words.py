@@ -107,6 +107,11 @@ def is_placeholder(value: str, language: str) -> bool:
     return " ".join(own) in listed or " ".join(without_article) in listed
 
 
+def names_nobody(value: str, language: str) -> bool:
+    """Return whether `value` is a pronoun for somebody, which no tool can reach."""
+    return " ".join(plain_words(value)) in _WORDS["nobody"].get(language, frozenset())
+
+
 def _listed(key: str) -> dict[str, frozenset[str]]:
     return {name: frozenset(lists.get(key, ())) for name, lists in _LANGUAGES.items()}
 
@@ -118,7 +123,7 @@ def _pattern(phrases: Sequence[str], *, inside: bool = False) -> re.Pattern[str]
 
 _FUNCTION: Final = _listed("function")
 _WORDS: Final = {
-    key: _listed(key) for key in ("asks", "named", "pointing", "search", "placeholders")
+    key: _listed(key) for key in ("asks", "named", "pointing", "search", "placeholders", "nobody")
 }
 _VERBS: Final = {name: lists.get("verbs", ()) for name, lists in _LANGUAGES.items()}
 _TOPICS: Final = {

@@ -3,7 +3,8 @@
 "A ninety second countdown" becomes `{"minutes": 90}` with a small model. What a program knows for
 certain is the number that was said, its unit, and the unit that the parameter states. So a value
 that is the said number in another unit becomes what it is in the parameter's, 1.5; where the
-parameter takes whole numbers alone, the model is told what it comes to.
+parameter takes whole numbers alone, the model is told what it comes to. A part of a unit that was
+said ("a quarter of an hour") is what a required parameter gets, whatever the model makes of it.
 
 Months and years are left alone, as nobody knows how many days they have. Singular words of a
 parameter are no units: `hour` and `minute` are read off a clock, and `day` off a calendar.
@@ -123,14 +124,21 @@ def _conversions(
     if len(left) > FIGURES_MAX:
         return
     found = numbers(request.lower()) if left else []
+    is_part = len(said) == len(units) == 1 and not said[0].value.is_integer()
     for name, unit in units.items():
         takes_parts = not _is_whole(_mapping(properties.get(name)))
+        is_needed = name in (schema.get("required") or ())
         for figure in left:
             right = _seconds(figure) / unit.factor
             # A model that rounds has read the figure: with one of each there is no other source.
             rounds = len(said) == len(units) == 1 and given[name] in (floor(right), ceil(right))
-            if _is_from(given[name], figure, found) or (rounds and takes_parts and given[name]):
-                value = _plain(right)
+            value = _plain(right)
+            is_meant = is_part and is_needed and (takes_parts or isinstance(value, int))
+            if (
+                is_meant
+                or _is_from(given[name], figure, found)
+                or (rounds and takes_parts and given[name])
+            ):
                 fits = takes_parts or isinstance(value, int)
                 yield _Conversion(name, request[figure.start : figure.end], value, fits)
                 break

@@ -410,3 +410,13 @@ def test_any_words_can_be_read(said: str, value: str) -> None:
     for trusted in (False, True):
         assert needless(said, call=WEATHER, city=value, trusted=trusted) in (True, False)
         assert unsaid(said, city=value, trusted=trusted) in ((), ("city",))
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_pronoun_is_nobody_that_a_tool_could_reach(trusted: bool) -> None:
+    earlier = (UserItem("is Ines at home"), AssistantItem("Yes, she is."))
+    for said in (("text her that I'm late",), (*earlier, "text her that I'm late")):
+        for to in ("You", "her"):
+            assert unsaid(*said, call=MESSAGE, trusted=trusted, to=to, text="late") == ("to",)
+        assert unsaid(*said, call=MESSAGE, trusted=trusted, to="Ines", text="late") in ((), ("to",))
+    assert unsaid("text Ines", call=MESSAGE, trusted=trusted, to="Ines", text="hi") == ()

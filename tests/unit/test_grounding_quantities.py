@@ -215,6 +215,25 @@ def test_a_length_of_time_reaches_a_parameter_in_its_own_unit(
     assert in_own_units(of_time(unit), {unit: given}, said) == {unit: right}
 
 
+@pytest.mark.parametrize(
+    ("said", "given", "right"),
+    [
+        ("set a timer for a quarter of an hour", 30, 15),
+        ("half hour timer please", 60, 30),
+        ("wake me in an hour and a half", 60, 90),
+        ("set a timer for half an hour", 30, 30),
+        ("set a timer for two hours", 5, 5),
+        ("half an hour of pasta and 10 minutes of sauce", 5, 5),
+    ],
+)
+def test_a_required_length_is_the_part_of_a_unit_that_was_said(
+    said: str, given: float, right: float
+) -> None:
+    schema = {**of_time("minutes", "integer"), "required": ["minutes"]}
+    assert in_own_units(schema, {"minutes": given}, said) == {"minutes": right}
+    assert in_own_units(of_time("minutes"), {"minutes": given}, said) == {"minutes": given}
+
+
 def test_two_parameters_may_share_a_length() -> None:
     schema = {"properties": {"hours": {"type": "integer"}, "minutes": {"type": "integer"}}}
     arguments = {"hours": 1, "minutes": 30}
