@@ -30,7 +30,6 @@ from caal_node.agent_options import given_options
 from caal_node.checked_reply import CheckedReply
 from caal_node.config.instructions import instructions_of, instructions_text
 from caal_node.config.settings import Settings, load_settings
-from caal_node.context.pairing import rounds_done
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.agent_tools import AgentTools
 from caal_node.control.chosen_model import change_model
@@ -45,6 +44,7 @@ from caal_node.core.events import TierName
 from caal_node.core.items import SystemItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
+from caal_node.core.turn import Turn
 from caal_node.models.chat_context import ItemsOfContext, known_failure, spoken_key, to_chat_ctx
 from caal_node.models.clock_steps import ClockSteps
 from caal_node.models.embedding import make_embedder
@@ -286,7 +286,7 @@ class CaalAgent(Agent):
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = self._items_of.read(chat_ctx)
-        rounds = rounds_done(history)
+        rounds = Turn(history).rounds
         may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and may_call and self.settings.detection == "complete"
         question, offered = await self._prompt_builder.next_question(

@@ -14,9 +14,10 @@ from livekit.agents.utils import shortuuid
 
 from caal_node.config.settings import Settings
 from caal_node.core.events import ClaimCorrected, FactCorrected
-from caal_node.core.items import Item, UserItem
+from caal_node.core.items import Item
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
+from caal_node.core.turn import Turn
 from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.fact_check import fact_check, told_in
 from caal_node.grounding.spoken_check import SpokenCheck
@@ -78,7 +79,7 @@ class CheckedReply:
         web_search: Sequence[ToolSchema],
     ) -> None:
         self._question: Final = question
-        self._history: Final = history
+        self._turn: Final = Turn(history)
         self._settings: Final = settings
         self._ask: Final = ask
         self._asks_natively: Final = asks_natively
@@ -104,7 +105,7 @@ class CheckedReply:
             stream = self._or_result(self._or_fitting_tool(stream, first), first)
             heard = self._as_found(stream, first)
             answer, called = "", False
-            async for chunk in naming_source(heard, self._history, self._spec_of):
+            async for chunk in naming_source(heard, self._turn, self._spec_of):
                 if chunk.delta:
                     answer += chunk.delta.content or ""
                     called |= bool(chunk.delta.tool_calls)
@@ -152,7 +153,7 @@ class CheckedReply:
         question = self._question
         if not question.may_call or question.must_call:
             return None
-        return document_lookup(self._history, question.tools.schemas, self._spec_of)
+        return document_lookup(self._turn, question.tools.schemas, self._spec_of)
 
     def _or_result(
         self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack
@@ -176,7 +177,7 @@ class CheckedReply:
         """Return the search in place of a reply that says that it cannot know, where it may be."""
         if not (self._question.may_call and self._settings.search_if_hedged):
             return None
-        return search_call(self._history, self._web_search)
+        return search_call(self._turn, self._web_search)
 
     def _or_fitting_tool(
         self, stream: AsyncIterable[llm.ChatChunk], first: AsyncExitStack
@@ -186,7 +187,7 @@ class CheckedReply:
         asks = self._settings.claims and not self._settings.server_runs_tools
         if not asks or not question.may_call or question.must_call:
             return stream
-        if not isinstance(question.items[-1], UserItem):
+        if not question.turn.is_new:
             return stream  # a tool has been called
 
         async def again(tool: str) -> AsyncGenerator[llm.ChatChunk]:
@@ -225,9 +226,8 @@ class CheckedReply:
 
     def _told_before(self) -> list[str]:
         """Return what was said before the person's newest words, and the instructions."""
-        items = self._question.conversation
-        newest = next((i for i in reversed(items) if isinstance(i, UserItem)), None)
-        return told_in([item for item in items if item is not newest])
+        turn = self._question.turn
+        return told_in([*turn.before, *turn.since])
 
     def _note_mended(self, clause: str, heard: str) -> None:
         self._tell(FactCorrected(clause.strip(), heard.strip()))

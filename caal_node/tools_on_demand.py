@@ -17,8 +17,9 @@ from livekit.agents import llm
 from caal_node.config.settings import Settings
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.told_tools import NO_ITEMS, Offer, ToldTools, callable_in
-from caal_node.core.items import Item, ToolsItem, UserItem, WindowItem
+from caal_node.core.items import Item, ToolsItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
+from caal_node.core.turn import Turn
 from caal_node.models.chat_context import to_schemas
 from caal_node.models.hedge_search import may_search, search_tool
 from caal_node.models.model_preparation import SAMPLES
@@ -132,7 +133,7 @@ class ToolsOnDemand:
 
     async def look_at(self, history: Sequence[Item], front: PromptTools) -> None:
         """Look for the tools that fit the newest words, once, before they are first asked with."""
-        words = _newest_words(history)
+        words = Turn(history).words
         if words is None or self._told.is_settled(words) or words.id in self._ranked:
             return
         try:
@@ -148,7 +149,7 @@ class ToolsOnDemand:
         self, history: Sequence[Item], offer: Offer, front: PromptTools, build: BuildWindow
     ) -> tuple[WindowItem, ...]:
         """Return the window, with what is told with the newest words once these were looked at."""
-        search, words = self._supply.search.exposed, _newest_words(history)
+        search, words = self._supply.search.exposed, Turn(history).words
         if words is not None and (ranked := self._ranked.pop(words.id, None)) is not None:
             self._told.forget_all_but(history)
             return self._told.settle(
@@ -236,10 +237,6 @@ class ToolsOnDemand:
 
     def _is_callable(self, entry: ToolEntry, own: Collection[str]) -> bool:
         return entry.exposed in own if entry.spec.tier == "agent" else not self._hides(entry)
-
-
-def _newest_words(history: Sequence[Item]) -> UserItem | None:
-    return next((item for item in reversed(history) if isinstance(item, UserItem)), None)
 
 
 def _shortened(words: str) -> str:

@@ -62,21 +62,6 @@ def settled_length(items: Sequence[WindowItem]) -> int:
     return next(islice(words, 1, None), 0)
 
 
-def rounds_done(items: Sequence[Item]) -> int:
-    """Count the rounds of tool calls since the person last spoke.
-
-    LiveKit numbers the calls of one reply behind the last slash of an id that they share; a call
-    whose id has no slash counts as a round of its own.
-    """
-    replies: set[str] = set()
-    for item in reversed(items):
-        if isinstance(item, UserItem):
-            break
-        if isinstance(item, CallItem):
-            replies.add(item.id.rpartition("/")[0] or item.call_id)
-    return len(replies)
-
-
 @dataclass(frozen=True, slots=True)
 class _Paired:
     """A repaired beginning of a conversation. What follows it begins with a person's words."""

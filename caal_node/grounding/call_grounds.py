@@ -20,15 +20,16 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final, cast
 
-from caal_node.core.items import AssistantItem, Item, UserItem
+from caal_node.core.items import AssistantItem, Item
 from caal_node.core.tool_spec import Example, ToolSchema, name_reads
+from caal_node.core.turn import Turn
 from caal_node.grounding.quantities import stated_in
 from caal_node.grounding.request_words import (
     REQUEST_CHARS,
     answers_anything,
     is_placeholder,
-    names_nobody,
     language_of,
+    names_nobody,
     names_something,
     on_topic,
     plain_words,
@@ -104,8 +105,8 @@ class CallGrounds:
         numbers: frozenset[str],
         fit_of: Callable[[str], float],
     ) -> None:
-        last = items[-1] if items else None
-        self._request: Final = last.text if isinstance(last, UserItem) else ""
+        turn = Turn(items)
+        self._request: Final = turn.request if turn.is_new else ""
         self._language: Final = language_of(_described(tool) for tool in tools)
         spoken = language_of([self._request])
         self._is_known: Final = (
@@ -113,7 +114,7 @@ class CallGrounds:
             and spoken in ("", self._language)
             and not _answers(items)
         )
-        self._refers: Final = _refers(items)
+        self._refers: Final = self._request != "" and _refers(turn)
         self._judged: Final = self._is_known and not self._refers
         self._same_language: Final = spoken == self._language
         self._times: Final = times | numbers
@@ -320,11 +321,10 @@ def _answers(items: Sequence[Item]) -> bool:
     return bool(spoken) and spoken[-1].rstrip().endswith(("?", "？"))
 
 
-def _refers(items: Sequence[Item]) -> bool:
+def _refers(turn: Turn[Item]) -> bool:
     """Return whether the newest words may mean what was said before them."""
-    request = items[-1].text if items and isinstance(items[-1], UserItem) else ""
-    earlier = any(isinstance(item, UserItem) for item in items[:-1])
-    return earlier and not stems(request).isdisjoint(REFERENCES)
+    earlier = next(turn.earlier_words(), None)
+    return earlier is not None and not stems(turn.request).isdisjoint(REFERENCES)
 
 
 def _described(tool: ToolSchema) -> str:

@@ -7,12 +7,13 @@ ran it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from caal_node.core.items import CallItem, Item, ResultItem, UserItem
+from caal_node.core.items import CallItem, Item, ResultItem, WindowItem
 from caal_node.core.tool_spec import Effect, ToolSpec, tool_reads
+from caal_node.core.turn import Turn
 
 CallState: TypeAlias = Literal["done", "failed", "refused", "dry_run", "pending"]
 """How a call ended. "failed" is an error or a deadline that passed, "refused" one that a rule or a
@@ -57,15 +58,16 @@ class Ledger:
 def ledger_of(items: Sequence[Item], spec_of: Callable[[str], ToolSpec | None]) -> Ledger:
     """Read the ledger off a conversation; `spec_of` knows the tools by the model's names."""
     results = {item.call_id: item for item in items if isinstance(item, ResultItem)}
-    turn_at = max((n for n, item in enumerate(items) if isinstance(item, UserItem)), default=0)
-    request, turn, earlier = "", list[LedgerEntry](), list[LedgerEntry]()
-    for at, item in enumerate(items):
-        if isinstance(item, UserItem):
-            request = item.text
-        elif isinstance(item, CallItem):
-            entry = _entry(item, results.get(item.call_id), spec_of(item.name))
-            (turn if at > turn_at else earlier).append(entry)
-    return Ledger(request, tuple(turn), tuple(earlier))
+    turn = Turn(items)
+
+    def entries(calls: Iterable[WindowItem]) -> tuple[LedgerEntry, ...]:
+        return tuple(
+            _entry(call, results.get(call.call_id), spec_of(call.name))
+            for call in calls
+            if isinstance(call, CallItem)
+        )
+
+    return Ledger(turn.request, entries(turn.since), entries(turn.before))
 
 
 def _entry(call: CallItem, result: ResultItem | None, spec: ToolSpec | None) -> LedgerEntry:

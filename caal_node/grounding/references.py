@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from caal_node.context.tool_data import ToolData
-from caal_node.core.items import Item, UserItem
+from caal_node.core.items import Item
+from caal_node.core.turn import Turn
 from caal_node.grounding.asked_facts import asked_facts
 from caal_node.grounding.chosen_things import ListChoices
 from caal_node.grounding.earlier_results import (
@@ -73,10 +74,10 @@ def references_in(items: Sequence[Item], kept: Iterable[ToolData] = ()) -> tuple
 
     That is nothing where the conversation does not end with them. `kept` is its tool data.
     """
-    newest = items[-1] if items else None
-    if not isinstance(newest, UserItem) or not may_refer(newest.text):
+    turn = Turn(items)
+    if not turn.is_new or not may_refer(turn.request):
         return ()
-    return resolve(newest.text, earlier_results(items, kept))
+    return resolve(turn.request, earlier_results(items, kept))
 
 
 def resolve(request: str, earlier: Sequence[EarlierResult]) -> tuple[Reference, ...]:

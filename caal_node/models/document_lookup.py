@@ -17,9 +17,10 @@ from typing import Final
 
 from livekit.agents import llm
 
-from caal_node.core.items import CallItem, Item, ResultItem, UserItem
+from caal_node.core.items import Item
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
+from caal_node.core.turn import Turn
 from caal_node.grounding.hedges import knows_nothing
 from caal_node.grounding.named_source import source_texts, unnamed_source
 from caal_node.language.requests import intent_of, request_odds, share
@@ -77,7 +78,7 @@ def refers_back(words: str) -> bool:
 
 
 def document_lookup(
-    history: Sequence[Item],
+    turn: Turn[Item],
     tools: Sequence[ToolSchema],
     spec_of: Callable[[str], ToolSpec | None],
 ) -> DocumentLookup | None:
@@ -86,13 +87,16 @@ def document_lookup(
     None: no tool answers from documents, nothing is asked, or something was called in this turn.
     """
     found = _answering(tools, spec_of)
-    words, before, called = _asked(history)
-    if found is None or not words or called:
+    words = turn.request
+    if found is None or not words or turn.calls:
         return None
     schema, spec = found
     if not asks(words):
         return None
-    asked = f"{before[:BEFORE_CHARS]} {words}" if before and refers_back(words) else words
+    before = next(turn.earlier_words(), None)
+    asked = words
+    if before is not None and refers_back(words):
+        asked = f"{before.text[:BEFORE_CHARS]} {words}"
     arguments = search_arguments(schema, asked)
     if arguments is None:
         return None
@@ -140,7 +144,7 @@ async def looking_up(
 
 async def naming_source(
     chunks: AsyncIterable[llm.ChatChunk],
-    history: Sequence[Item],
+    turn: Turn[Item],
     spec_of: Callable[[str], ToolSpec | None],
 ) -> AsyncGenerator[llm.ChatChunk]:
     """Yield a reply's chunks, and behind one from documents a sentence with its source.
@@ -149,8 +153,8 @@ async def naming_source(
     """
     texts = [
         text
-        for result in _results_of_turn(history)
-        if (spec := spec_of(result.name)) is not None and spec.answers
+        for result in reversed(turn.results)
+        if not result.is_error and (spec := spec_of(result.name)) is not None and spec.answers
         for text in source_texts(result.output)
     ]
     said, called, last = "", False, ""
@@ -173,28 +177,3 @@ def _answering(
         if spec is not None and spec.answers:
             return schema, spec
     return None
-
-
-def _asked(history: Sequence[Item]) -> tuple[str, str, bool]:
-    """Return the person's newest words, those before, and whether this turn has called a tool."""
-    words: list[str] = []
-    called = False
-    for item in reversed(history):
-        if isinstance(item, UserItem):
-            words.append(item.text)
-            if len(words) > 1:
-                break
-        elif isinstance(item, CallItem) and not words:
-            called = True
-    newest, before = (*words, "", "")[:2]
-    return newest, before, called
-
-
-def _results_of_turn(history: Sequence[Item]) -> list[ResultItem]:
-    found: list[ResultItem] = []
-    for item in reversed(history):
-        if isinstance(item, UserItem):
-            break
-        if isinstance(item, ResultItem) and not item.is_error:
-            found.append(item)
-    return found

@@ -16,8 +16,9 @@ from typing import Any, Final
 
 from livekit.agents import llm
 
-from caal_node.core.items import CallItem, Item, UserItem
+from caal_node.core.items import Item
 from caal_node.core.tool_spec import ToolSchema
+from caal_node.core.turn import Turn
 from caal_node.grounding.hedges import hedges
 from caal_node.models.chat_context import call_delta
 from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature, mapping, signature_of
@@ -115,21 +116,18 @@ def _takes_any_text(schema: Mapping[str, Any]) -> bool:
     return schema.get("type") == "string" and not schema.get("enum") and "const" not in schema
 
 
-def search_call(history: Sequence[Item], tools: Sequence[ToolSchema]) -> llm.ChoiceDelta | None:
+def search_call(turn: Turn[Item], tools: Sequence[ToolSchema]) -> llm.ChoiceDelta | None:
     """Return the search for what the person last said.
 
     None means that there is no search tool, or that this turn has searched already.
     """
     if (name := search_tool(tools)) is None:
         return None
-    for item in reversed(history):
-        if isinstance(item, CallItem) and item.name == name:
-            return None
-        if isinstance(item, UserItem):
-            schema = next(tool for tool in tools if tool["function"]["name"] == name)
-            arguments = search_arguments(schema, item.text)
-            return None if arguments is None else call_delta(name, json.dumps(arguments))
-    return None
+    if turn.words is None or any(call.name == name for call in turn.calls):
+        return None
+    schema = next(tool for tool in tools if tool["function"]["name"] == name)
+    arguments = search_arguments(schema, turn.request)
+    return None if arguments is None else call_delta(name, json.dumps(arguments))
 
 
 def searching_if_hedged(

@@ -47,7 +47,7 @@ class _ReplyText:
     def __init__(self, question: Question) -> None:
         self._tools = question.tools.schemas
         self._may_call = bool(self._tools) and question.may_call and not question.speech_only
-        self._limits = ReplyLimits(calls_left(question.conversation))
+        self._limits = ReplyLimits(calls_left(question.turn))
         self._parser = SpokenReplyParser(self._tools)
         self._sent: set[tuple[str, str]] = set()
 

@@ -13,10 +13,10 @@ from caal_node.core.items import (
     ResultItem,
     SystemItem,
     ToolsItem,
-    UserItem,
     WindowItem,
 )
 from caal_node.core.prompt_files import fill
+from caal_node.core.turn import Turn
 from caal_node.grounding.reference_hint import hinted
 from caal_node.grounding.references import Reference
 from caal_node.models.reply_limits import AS_NATIVE, TextLimits
@@ -88,26 +88,30 @@ class Question:
         return tuple(item for item in self.items if not isinstance(item, ToolsItem))
 
     @property
+    def turn(self) -> Turn[Item]:
+        """The newest turn of the conversation."""
+        return Turn(self.conversation)
+
+    @property
     def request(self) -> str:
         """The person's newest words; "" where there are none."""
-        return next((i.text for i in reversed(self.items) if isinstance(i, UserItem)), "")
+        return Turn(self.items).request
 
     @property
     def shown_items(self) -> tuple[WindowItem, ...]:
         """The items as a model reads them, with what the person's newest words refer to, and the
         tool that is for them."""
-        places = [at for at, item in enumerate(self.items) if isinstance(item, UserItem)]
-        adds = self.references or self.tool_named
-        newest = self.items[places[-1]] if adds and places else None
-        if not isinstance(newest, UserItem):
+        turn = Turn(self.items)
+        newest = turn.words
+        if newest is None or not (self.references or self.tool_named):
             return self.items
         text = escape_markers(hinted(newest.text, self.references))
         if self.tool_named:
             text = f"{text}\n\n{fill('tool_fits.md', tool=self.tool_named)}"
         return (
-            *self.items[: places[-1]],
+            *turn.before,
             replace(newest, text=text),
-            *self.items[places[-1] + 1 :],
+            *turn.since,
         )
 
 

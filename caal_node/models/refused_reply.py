@@ -15,7 +15,6 @@ from typing import Final
 
 from livekit.agents import llm
 
-from caal_node.core.items import UserItem
 from caal_node.core.prompt_files import read
 from caal_node.grounding.call_grounds import unique_words
 from caal_node.models.hedge_search import replaced_if
@@ -42,7 +41,7 @@ def is_refusal(reply: str) -> bool:
 def fitting_tool(question: Question) -> str | None:
     """Return the one tool that the person's words surely fit; None where a call was made since."""
     tools = question.tools.names
-    if not tools or not isinstance(question.items[-1], UserItem):
+    if not tools or not question.turn.is_new:
         return None
     scores = fits(question)
     best = max(tools, key=lambda name: scores.get(name, 0.0))

@@ -117,7 +117,7 @@ class ReplyAttempt:
 
     def __init__(self, backend: Backend, strategy: CallStrategy, question: Question) -> None:
         limits = AS_NATIVE if strategy.name == "native" else question.limits
-        calls = calls_left(question.conversation, limits)
+        calls = calls_left(question.turn, limits)
         if question.may_call and not calls:
             question = replace(question, may_call=False, must_call=False)
         if question.parallel is False:

@@ -12,11 +12,12 @@ its tokens are saved. Calls may follow each other; only thinking and blanks may 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from caal_node.core.items import Item, ResultItem, UserItem
+from caal_node.core.items import Item
+from caal_node.core.turn import Turn
 from caal_node.reply_parser import (
     BrokenCall,
     Event,
@@ -79,14 +80,9 @@ AS_NATIVE: Final = TextLimits()
 Limit: TypeAlias = Literal["calls", "speech", "thinking", "size", "behind_call"]
 
 
-def calls_left(items: Sequence[Item], limits: TextLimits = AS_NATIVE) -> int:
-    """Return how many calls the reply to `items` may have."""
-    made = 0
-    for item in reversed(items):
-        if isinstance(item, UserItem):
-            break
-        made += isinstance(item, ResultItem)
-    return max(0, min(limits.calls, limits.turn_calls - made))
+def calls_left(turn: Turn[Item], limits: TextLimits = AS_NATIVE) -> int:
+    """Return how many calls the next reply of `turn` may have."""
+    return max(0, min(limits.calls, limits.turn_calls - len(turn.results)))
 
 
 class ReplyLimits:

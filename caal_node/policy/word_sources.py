@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias, cast
 
 from caal_node.core.items import AssistantItem, Item, ResultItem, UserItem
+from caal_node.core.turn import Turn
 from caal_node.policy.heard_words import (
     NO,
     PICKS,
@@ -116,7 +117,7 @@ class Heard:
 
     def __init__(self, items: Sequence[Item], described: Described) -> None:
         recent = items[-ITEMS_MAX:]
-        turn = max((n for n, item in enumerate(recent) if isinstance(item, UserItem)), default=-1)
+        turn = Turn(recent)
         persons = [item.text[:PERSON_CHARS] for item in recent if isinstance(item, UserItem)]
         request = persons[-1] if persons else ""
         self.request = stems(request)
@@ -125,16 +126,15 @@ class Heard:
         """The words with which the parts of the request begin, where its verbs stand."""
         self.person_text = plain("\n".join(persons))
         self.person = frozenset[str]().union(*map(stems, persons))
-        heard = (item for item in recent[: max(turn, 0)] if isinstance(item, AssistantItem))
+        heard = (item for item in turn.before if isinstance(item, AssistantItem))
         spoken = [item.text[-PERSON_CHARS:] for item in heard]
         self.spoken = frozenset[str]().union(*map(stems, spoken))
         self._answering(persons, spoken)
-        self.now, cut_now = _texts(recent[turn + 1 :])
-        self.before, cut_before = _texts(recent[: max(turn, 0)])
+        self.now, cut_now = _texts(turn.since)
+        self.before, cut_before = _texts(turn.before)
         self.is_cut = cut_now or cut_before
         """Whether tools have said more than is read."""
-        earlier = recent[: max(turn, 0)]
-        self.called_before = {item.name for item in earlier if isinstance(item, ResultItem)}
+        self.called_before = {item.name for item in turn.before if isinstance(item, ResultItem)}
         self.described = described
 
     def _answering(self, persons: Sequence[str], spoken: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from livekit.agents import llm
 
 from caal_node.core.items import AssistantItem, Item, ResultItem, UserItem
 from caal_node.core.tool_spec import Effect, name_reads
+from caal_node.core.turn import Turn
 from caal_node.policy.provenance import TracedCall, comes_from_outside
 from caal_node.policy.word_sources import ITEMS_MAX, Described
 from caal_node.tools.call_middleware import ToolCallRequest
@@ -48,7 +49,7 @@ def asked_for_by_a_tool(call: ToolCallRequest, effect: Effect | None = None) -> 
 
 def is_meant(tool: str, items: Sequence[Item]) -> bool:
     """Return whether the person's newest words stand for a word of a tool's name."""
-    said = next((item.text for item in reversed(items) if isinstance(item, UserItem)), "")
+    said = Turn(items).request
     own = frozenset(split_terms(tool))
     return any(not own.isdisjoint(terms) for terms in VOCABULARY.meant(said[:SAID_CHARS]))
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.core.items import CallItem, Item, ResultItem, UserItem
+from caal_node.core.turn import Turn
 from caal_node.models.reply_limits import (
     ARGUMENTS_CHARS_MAX,
     CALLS_MAX,
@@ -166,7 +167,7 @@ def test_a_turn_has_a_limit_over_all_its_replies() -> None:
         return [*made, *(ResultItem(f"c{n}", "f", "1") for n in range(count))]
 
     go = UserItem("go")
-    assert calls_left([go]) == CALLS_MAX
-    assert calls_left([go, *rounds(CALLS_PER_TURN_MAX - 3)]) == 3
-    assert calls_left([go, *rounds(CALLS_PER_TURN_MAX + 3)]) == 0
-    assert calls_left([go, *rounds(CALLS_PER_TURN_MAX), UserItem("again")]) == CALLS_MAX
+    assert calls_left(Turn([go])) == CALLS_MAX
+    assert calls_left(Turn([go, *rounds(CALLS_PER_TURN_MAX - 3)])) == 3
+    assert calls_left(Turn([go, *rounds(CALLS_PER_TURN_MAX + 3)])) == 0
+    assert calls_left(Turn([go, *rounds(CALLS_PER_TURN_MAX), UserItem("again")])) == CALLS_MAX

@@ -17,6 +17,7 @@ from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import GeneratedToken, ReplyDone, TextChunk, Usage
 from caal_node.models.backends.chat_format import to_messages
 from caal_node.models.question import Question
+from caal_node.models.reply_limits import TextLimits
 from caal_node.models.retry_policy import repaired
 from caal_node.models.strategies import (
     CallStrategy,
@@ -28,7 +29,7 @@ from caal_node.models.strategies.prompt import EXAMPLE_TOKENS, protocol_prompt
 from caal_node.models.strategies.reply_schema import line_schema, reply_schema
 from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import STYLES, OneObjectStyle
-from caal_node.models.strategies.turn_limits import turn_is_over
+from caal_node.models.strategies.turn_limits import may_call
 from caal_node.reply_parser import (
     BrokenCall,
     TextDelta,
@@ -258,10 +259,13 @@ def _rounds(count: int) -> list[Item]:
 
 
 def test_a_turn_ends_after_so_many_replies() -> None:
-    go = UserItem("go")
-    assert not turn_is_over([go, *_rounds(7)], 8)
-    assert turn_is_over([go, *_rounds(8)], 8)
-    assert not turn_is_over([go, *_rounds(8), UserItem("again")], 8)
+    go, limits = UserItem("go"), TextLimits(iterations=8)
+    for items, may in (
+        ((go, *_rounds(7)), True),
+        ((go, *_rounds(8)), False),
+        ((go, *_rounds(8), UserItem("again")), True),
+    ):
+        assert may_call(Question(items, limits=limits)) is may
 
 
 def test_after_the_limits_only_speech_is_in_reach() -> None:

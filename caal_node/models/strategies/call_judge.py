@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
-from caal_node.core.items import UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, name_writes
 from caal_node.grounding.asked_facts import is_same_lookup, is_told
@@ -166,7 +165,7 @@ class CallJudge:
         has chosen from.
         """
         references = self._question.references
-        if self._trusted or not isinstance(self._question.items[-1], UserItem):
+        if self._trusted or not self._question.turn.is_new:
             return None
         for each in references if len(references) == 1 else ():
             if each.facts and not is_told(each.facts, call.arguments):

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_spec import Example, ToolSchema
+from caal_node.core.turn import Turn
 from caal_node.models.strategies.word_lists import (
     ARTICLES,
     COMMON,
@@ -53,7 +54,7 @@ class Evidence:
 
     def __init__(self, items: Sequence[Item]) -> None:
         spoken = [_text(item) for item in items if not isinstance(item, SystemItem)]
-        self.request = next((i.text for i in reversed(items) if isinstance(i, UserItem)), "")
+        self.request = Turn(items).request
         named = [
             name for i in items if isinstance(i, SystemItem) for name in _NAMES.findall(i.text)
         ]

@@ -130,7 +130,7 @@ class JsonReplyStrategy:
         if self.speech_only and answer_in(question.references):
             items = asked_for_speech(items, question.references)
         allowed = allowed and not self.speech_only
-        most = max(1, min(SCHEMA_CALLS_MAX, calls_left(question.conversation, question.limits)))
+        most = max(1, min(SCHEMA_CALLS_MAX, calls_left(question.turn, question.limits)))
         if question.parallel is False:
             most = 1
         if not allowed:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from caal_node.core.items import CallItem, Item, UserItem
+from caal_node.core.items import Item, UserItem
+from caal_node.core.turn import Turn
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import of_allowed_size
 from caal_node.models.strategies.base import ReplyReader, only_speech
@@ -25,7 +26,7 @@ class TurnClock:
 
     def lasts(self, items: Sequence[Item]) -> float:
         """Return the seconds since the first call with the newest words of `items`."""
-        words = next((item for item in reversed(items) if isinstance(item, UserItem)), None)
+        words = Turn(items).words
         if words is None or words != self._words:
             self._words, self._began = words, self._now()
         return self._now() - self._began
@@ -36,23 +37,8 @@ def may_call(question: Question) -> bool:
     if question.must_call:
         return True
     limits = question.limits
-    over = (
-        turn_is_over(question.conversation, limits.iterations) or question.lasts_s > limits.seconds
-    )
+    over = question.turn.adjacent_rounds >= limits.iterations or question.lasts_s > limits.seconds
     return question.may_call and not over
-
-
-def turn_is_over(items: Sequence[Item], iterations: int) -> bool:
-    """Return whether the turn at the end of `items` has had `iterations` replies with calls."""
-    replies = 0
-    for index in range(len(items) - 1, -1, -1):
-        item = items[index]
-        if isinstance(item, UserItem):
-            break
-        if isinstance(item, CallItem):
-            # Calls that stand side by side are one reply.
-            replies += index == 0 or not isinstance(items[index - 1], CallItem)
-    return replies >= iterations
 
 
 class LimitedReader(ReplyReader):
