@@ -155,19 +155,20 @@ class CaalAgent(Agent):
             embedder=embedder,
         )
         self._on_demand = ToolsOnDemand(self.settings, self._remote, self.policies.hide)
-        self._direct = DirectCalls(
-            self,
-            self._remote,
+        self._prompt_builder = PromptBuilder(
+            self.settings, self.tool_data, self, self._hides, self._on_demand
+        )
+        self._pipeline.prompts = self._prompt_builder
+        self._own_tools = OwnTools(
+            type(self).__name__,
             self._pipeline,
-            self._services.emit,
-            lambda tool: self._own_tools.guard(tool),
-        )
-        self.on_tools = AgentTools(
             self._remote,
-            self._direct,
-            self.policies,
-            left_out=lambda: self._prompt_builder.left_out,
+            bounded=self.settings.own_tools == "bounded",
         )
+        direct = DirectCalls(
+            self, self._remote, self._pipeline, self._services.emit, self._own_tools
+        )
+        self.on_tools = AgentTools(self._remote, direct, self.policies, self._prompt_builder)
         """Answers the requests of the Tools API."""
         toolsets = configured_toolsets(
             self.settings,
@@ -179,22 +180,6 @@ class CaalAgent(Agent):
         refuse_names(toolsets, get_fnc_tool_names(own))
         for each in toolsets:
             self._pipeline.redaction.add(partial(_secrets_of, each))
-        self._prompt_builder = PromptBuilder(
-            self.settings,
-            self.tool_data,
-            lambda: self._remote.table,
-            lambda: self.model,
-            self._hides,
-            self._on_demand,
-        )
-        self._pipeline.shown = lambda: self._prompt_builder.shown
-        self._own_tools = OwnTools(
-            type(self).__name__,
-            self._pipeline,
-            lambda: self._remote.table,
-            bounded=self.settings.own_tools == "bounded",
-            text_of=self._direct.text_predicate,
-        )
         super().__init__(
             instructions=instructions_of(self.settings) if instructions is None else instructions,
             tools=[*(tools or ()), *toolsets, self._remote],

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
-from typing import Final
+from typing import Final, Protocol
 
 from livekit.agents import llm
 
@@ -40,18 +40,24 @@ from mcp_bridge import DISCOVER
 logger = logging.getLogger("caal_node")
 
 
-class PromptBuilder:
-    """Builds the questions of one conversation.
+class AskingAgent(Protocol):
+    """What is asked for: an agent's tools and model, both of which may change at any time."""
 
-    It fetches the table and the model each time, since both may change during a conversation.
-    """
+    @property
+    def table(self) -> ToolTable: ...
+
+    @property
+    def model(self) -> llm.LLM: ...
+
+
+class PromptBuilder:
+    """Builds the questions of one conversation."""
 
     def __init__(
         self,
         settings: Settings,
         data: ToolDataCache,
-        table: Callable[[], ToolTable],
-        model: Callable[[], llm.LLM],
+        agent: AskingAgent,
         hides: Callable[[ToolEntry, llm.Tool], bool] | None = None,
         on_demand: ToolsOnDemand | None = None,
     ) -> None:
@@ -63,8 +69,7 @@ class PromptBuilder:
         self._hides: Final = hides or _hides_none
         self._settings: Final = settings
         self._data: Final = data
-        self._table: Final = table
-        self._model: Final = model
+        self._agent: Final = agent
         self._context: Final = ContextBuilder(
             max_turns=settings.window_turns, max_tokens=settings.window_tokens, data=data
         )
@@ -80,7 +85,7 @@ class PromptBuilder:
 
         Those that the table does not know come last.
         """
-        table = self._table()
+        table = self._agent.table
         if self._positions is None or self._positions[0] is not table:
             positions = {entry.exposed: index for index, entry in enumerate(table)}
             self._positions = table, positions
@@ -108,7 +113,7 @@ class PromptBuilder:
 
     def examples(self) -> Mapping[str, tuple[Example, ...]]:
         """Return example utterances by exposed name: the settings', else the author's."""
-        table = self._table()
+        table = self._agent.table
         if self._examples is None or self._examples[0] is not table:
             found = {**table.prompt_tools.examples, **self._configured_examples()}
             self._examples = table, found
@@ -190,7 +195,7 @@ class PromptBuilder:
         None: all of them stand there. Where the model's context has no room for that, tools are put
         on demand, once for a table and a context.
         """
-        on_demand, table, shared = self._on_demand, self._table(), self._budget()
+        on_demand, table, shared = self._on_demand, self._agent.table, self._budget()
         if on_demand is None:
             return None
         if self._settled != (table, shared):
@@ -223,7 +228,7 @@ class PromptBuilder:
 
     def _budget(self) -> ContextBudget:
         """Return how the tokens that the model's server reads are shared out."""
-        model = self._model()
+        model = self._agent.model
         known = model.retry_policy.stats.capabilities if isinstance(model, LLM) else None
         return budget_of(self._settings, known.context_tokens if known else None)
 
@@ -243,7 +248,7 @@ class PromptBuilder:
 
     def _prompt_tools(self, tools: Sequence[llm.Tool]) -> PromptTools:
         """Return the prompt's form of `tools`, made once for as long as table and tools stay."""
-        table, given = self._table(), tuple(tools)
+        table, given = self._agent.table, tuple(tools)
         if self._last is None or self._last[0] is not table or self._last[1] != given:
             known = table.prompt_tools.only({tool.id for tool in tools})
             unlisted = to_schemas(tool for tool in tools if tool.id not in table)
@@ -255,7 +260,7 @@ class PromptBuilder:
         return {
             name: tuple(examples)
             for name, examples in self._settings.examples.items()
-            if examples and name in self._table()
+            if examples and name in self._agent.table
         }
 
     def _tokens(self, tools: PromptTools) -> int:
@@ -269,7 +274,7 @@ class PromptBuilder:
 
     @property
     def _is_native(self) -> bool:
-        model = self._model()
+        model = self._agent.model
         return isinstance(model, LLM) and model.retry_policy.native
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
-from typing import Final, cast, get_args
+from collections.abc import Collection, Iterable
+from typing import Final, Protocol, cast, get_args
 
 from caal_node.control.messages import (
     CallAnswer,
@@ -29,6 +29,13 @@ from caal_node.tools.table import ToolEntry
 _FAILURE_KINDS: Final[frozenset[str]] = frozenset(get_args(FailureKind))
 
 
+class Prompts(Protocol):
+    """What is needed of the builder of prompts."""
+
+    @property
+    def left_out(self) -> frozenset[str]: ...
+
+
 class AgentTools:
     """The handler that a `ControlListener` takes as `on_tools`."""
 
@@ -37,11 +44,10 @@ class AgentTools:
         remote: RemoteToolset,
         calls: DirectCalls,
         policies: PolicyChecks,
-        *,
-        left_out: Callable[[], Collection[str]] = tuple,
+        prompts: Prompts,
     ) -> None:
-        """`left_out` returns the tools for which the model's context has no room."""
-        self._left_out: Final = left_out
+        """`prompts` knows for which tools the model's context has no room."""
+        self._prompts: Final = prompts
         self._policies: Final = policies
         self._remote: Final = remote
         self._calls: Final = calls
@@ -76,7 +82,7 @@ class AgentTools:
         )
 
     async def _summaries(self, entries: Iterable[ToolEntry]) -> list[ToolSummary]:
-        left_out, caller = frozenset(self._left_out()), self._calls.caller
+        left_out, caller = self._prompts.left_out, self._calls.caller
         # 500 tools take 20 ms.
         return await asyncio.to_thread(
             lambda: [self._summary(entry, left_out, caller) for entry in entries]

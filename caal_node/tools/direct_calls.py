@@ -40,7 +40,7 @@ from caal_node.tools.caller_of_call import place_of
 from caal_node.tools.pipeline import Pipeline, outcome_of
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import VerbatimResult
-from caal_node.tools.sources.methods import OwnTool, becomes_text
+from caal_node.tools.sources.methods import OwnTools, becomes_text
 from caal_node.tools.table import ToolEntry
 
 logger = logging.getLogger("caal_node.tools")
@@ -72,26 +72,20 @@ class DirectCalls:
         remote: RemoteToolset,
         pipeline: Pipeline,
         on_event: Callable[[Event], None],
-        guard: Callable[[OwnTool], OwnTool],
+        own: OwnTools,
     ) -> None:
-        """`on_event` is given the events of each call; `guard` sends those of a toolset of
-        LiveKit's through the pipeline."""
+        """`on_event` is given the events of each call; `own` sends those of a toolset of LiveKit's
+        through the pipeline."""
         self._agent: Final = agent
         self._remote: Final = remote
         self._pipeline: Final = pipeline
         self._on_event: Final = on_event
-        self._guard: Final = guard
-        self._method_calls: Final[set[str]] = set()
-        """Ids of the calls of the agent's own tools that run now."""
+        self._own: Final = own
 
     @property
     def caller(self) -> Caller:
         """Who calls here: a program, in the name of nobody in the room."""
         return Caller("api", place_of(self._agent)[1])
-
-    def text_predicate(self, call_id: str) -> Callable[[Any], bool]:
-        """Return which values of the agent's own tools become text: none in a call made here."""
-        return (lambda _: False) if call_id in self._method_calls else becomes_text
 
     async def run(
         self, name: str, arguments: Mapping[str, Any], confirmation: str = ""
@@ -143,7 +137,8 @@ class DirectCalls:
         self, entry: ToolEntry, call_id: str, arguments: Mapping[str, Any]
     ) -> Any:
         """Call one of the agent's own tools as LiveKit's executor does."""
-        tool = self._guard(llm.ToolContext(list(self._agent.tools)).function_tools[entry.exposed])
+        tools = llm.ToolContext(list(self._agent.tools)).function_tools
+        tool = self._own.guard(tools[entry.exposed])
         check_arguments(entry, arguments)
         call = llm.FunctionCall(
             call_id=call_id, name=entry.exposed, arguments=json.dumps(dict(arguments))
@@ -162,7 +157,7 @@ class DirectCalls:
             # LiveKit's words quote the arguments, and its logs would have them.
             raise InvalidArguments(f"{entry.exposed} does not take these arguments.") from None
         limit_s = self._pipeline.deadline_s(entry) + WAIT_S
-        self._method_calls.add(call_id)
+        self._own.called_directly.add(call_id)
         try:
             # The pipeline gives tools that take a RunContext no deadline; nobody listens here.
             async with asyncio.timeout(limit_s):
@@ -181,7 +176,7 @@ class DirectCalls:
             logger.exception("%s failed", entry.exposed)  # as LiveKit logs it in a conversation
             raise ToolBroke(f"{entry.exposed} failed with {type(error).__name__}.") from error
         finally:
-            self._method_calls.discard(call_id)
+            self._own.called_directly.discard(call_id)
         if not (value is None or becomes_text(value)):
             raise ToolBroke(f"{entry.exposed} gave what only a conversation can take.")
         return value

@@ -154,6 +154,13 @@ class CallOutcomes:
         return self._reports.pop(call_id, None)
 
 
+class ShownTools(Protocol):
+    """What is needed of the builder of prompts."""
+
+    @property
+    def shown(self) -> PromptTools: ...
+
+
 class Pipeline:
     """Runs calls. It holds no table: a call comes with the entry that its name stands for."""
 
@@ -177,8 +184,8 @@ class Pipeline:
         """What the middleware tell of goes there."""
         self.confirmations: Final[dict[str, str]] = {}
         """By the id of a call that comes over the API: the hash of what its caller says yes to."""
-        self.shown: Callable[[], PromptTools] = PromptTools
-        """Returns the tools that the model was last shown."""
+        self.prompts: ShownTools | None = None
+        """It knows the tools that the model was last shown."""
         self._timeout_s = timeout_s
         self._under_way: Final[set[asyncio.Task[Any]]] = set()
 
@@ -320,7 +327,7 @@ class Pipeline:
 
     def _better_tool(self, called: ToolEntry, request: str) -> str:
         """Return which tool shares more words with the request than the one that was called."""
-        shown = self.shown()
+        shown = self.prompts.shown if self.prompts is not None else PromptTools()
         if not request or len(shown.names) > RANKED_MAX:
             return ""
         scores = relevance_of(shown).scores(request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -143,9 +144,8 @@ async def test_once_the_server_has_told_its_context_a_full_one_is_asked_with_few
         await talk.agent.reload_tools()
         tools = llm.ToolContext(talk.agent.tools).flatten()
         model = LLM(server.model, base_url=server.url)
-        builder = PromptBuilder(
-            plain_settings(), ToolDataCache(), lambda: talk.agent.table, lambda: model
-        )
+        agent = SimpleNamespace(table=talk.agent.table, model=model)
+        builder = PromptBuilder(plain_settings(), ToolDataCache(), agent)
         history = (UserItem("first"),)
         assert len(builder.question(history, tools).tools.names) == 38
         model.retry_policy.stats.capabilities = Capabilities(context_tokens=4_096)
@@ -194,7 +194,8 @@ async def test_a_real_server_reads_earlier_turns_beside_schemas_of_its_whole_win
     """llama.cpp with a context of 4,096 tokens, and schemas that fill its window of 3,072."""
     model = LLM("any", "openai", f"{llama}/v1", native_tools=True)
     agent = CaalAgent(settings=plain_settings(**NO_BUDGET), tiers={"n8n": many(18)}, warm=False)
-    builder = PromptBuilder(agent.settings, ToolDataCache(), lambda: agent.table, lambda: model)
+    asking = SimpleNamespace(table=agent.table, model=model)
+    builder = PromptBuilder(agent.settings, ToolDataCache(), asking)
     history = [SystemItem("Be short."), UserItem("My name is Zebedee."), AssistantItem("Hello.")]
     try:
         await agent.reload_tools()

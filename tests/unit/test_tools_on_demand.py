@@ -44,6 +44,15 @@ from tests.told_conversations import NAMES, SEARCH, Supply, Turn, found, spec, t
 SYSTEM = SystemItem("You help.")
 
 
+class _Agent:
+    def __init__(self, supply: Supply, model: llm.LLM) -> None:
+        self._supply, self.model = supply, model
+
+    @property
+    def table(self) -> ToolTable:
+        return self._supply.table
+
+
 class Talk:
     """One conversation's prompts, without a session."""
 
@@ -55,8 +64,7 @@ class Talk:
         self.builder = PromptBuilder(
             self.settings,
             self.data,
-            lambda: supply.table,
-            lambda: model,
+            _Agent(supply, model),
             on_demand=ToolsOnDemand(self.settings, supply, lambda entry: False),
         )
 

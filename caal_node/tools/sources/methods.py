@@ -49,30 +49,35 @@ _CONTEXT: Final = "caal_run_context"
 OwnTool: TypeAlias = FunctionTool[..., Any] | RawFunctionTool[..., Any]
 
 
+class TableOwner(Protocol):
+    """What has the agent's present table."""
+
+    table: ToolTable
+
+
 class OwnTools:
     """An agent's own function tools, and how LiveKit's calls of them run.
 
     Args:
         source: The agent's class name.
-        table: It returns the agent's present table.
+        tools: It owns the agent's table.
         bounded: Whether they are treated as remote tools are.
-        text_of: It returns, for a call's id, which of its values become text.
     """
 
     def __init__(
         self,
         source: str,
         pipeline: Pipeline,
-        table: Callable[[], ToolTable],
+        tools: TableOwner,
         *,
         bounded: bool,
-        text_of: Callable[[str], Callable[[Any], bool]],
     ) -> None:
         self._source: Final = source
         self._pipeline: Final = pipeline
-        self._table: Final = table
+        self._tools: Final = tools
         self._bounded: Final = bounded
-        self._text_of: Final = text_of
+        self.called_directly: Final[set[str]] = set()
+        """Ids of calls by a program, whose results stay what they are: none becomes text."""
         self._guards: dict[OwnTool, OwnTool] = {}
         self._guests: dict[OwnTool, OwnTool] = {}
         self._specs: dict[OwnTool, ToolSpec] = {}
@@ -133,9 +138,9 @@ class OwnTools:
         context: RunContext[Any],
     ) -> Any:
         # One that has come after the table was made is in none.
-        entry = self._table().get(name) or unlisted(name, self._source, declared_effect(tool))
+        entry = self._tools.table.get(name) or unlisted(name, self._source, declared_effect(tool))
         call = entry, call_id, arguments, execute
-        text = self._text_of(call_id)
+        text = _never if call_id in self.called_directly else becomes_text
         try:
             terms = terms_of(tool)
             if self._bounded or terms is not None:
@@ -295,3 +300,7 @@ def spec_of(tool: OwnTool, source: str) -> ToolSpec:
         remembered=terms.remembered,
         answers=terms.answers,
     )
+
+
+def _never(value: Any) -> bool:
+    return False
