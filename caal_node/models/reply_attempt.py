@@ -44,7 +44,6 @@ from caal_node.reply_parser import (
     TextDelta,
     TextWasThinking,
     ToolCallEnd,
-    ToolCallStart,
     UnknownCall,
     UnspokenData,
 )
@@ -107,7 +106,7 @@ def _signal_of_events(events: Sequence[Event], done: ReplyDone | None) -> Failur
     return None if spoken.strip() or done is None else "empty"
 
 
-_UNCERTAIN = (UnknownCall, BrokenCall, UnspokenData, ToolCallStart)
+_UNCERTAIN = (UnknownCall, BrokenCall, UnspokenData)
 """Events that are kept back while the stream runs: another attempt may make a call or speech of
 them."""
 

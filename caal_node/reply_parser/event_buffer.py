@@ -10,7 +10,6 @@ from caal_node.reply_parser.events import (
     ReasoningDelta,
     TextDelta,
     TextWasThinking,
-    ToolCallEnd,
     ToolCallStart,
     UnknownCall,
 )
@@ -90,7 +89,7 @@ class EventBuffer:
 
     def emit(self, event: Event) -> None:
         """Add an event that is no text."""
-        if isinstance(event, ToolCallEnd | ToolCallStart | BrokenCall | UnknownCall):
+        if isinstance(event, ToolCallStart | BrokenCall | UnknownCall):
             self._space.clear()
             self._text_open = False
             self.gap = True

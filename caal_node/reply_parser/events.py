@@ -35,7 +35,7 @@ class TextWasThinking:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStart:
-    """The name of a call is certain; its arguments may still be on the way."""
+    """A call is complete. The `ToolCallEnd` of the same id comes next."""
 
     id: str
     """Unique in this reply."""
@@ -45,7 +45,7 @@ class ToolCallStart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallEnd:
-    """A call is complete. Always follows the `ToolCallStart` of the same id."""
+    """A call that can be made. It comes right behind the `ToolCallStart` of the same id."""
 
     id: str
     name: str
@@ -54,7 +54,7 @@ class ToolCallEnd:
 
 @dataclass(frozen=True, slots=True)
 class BrokenCall:
-    """A call that cannot be made. Follows the `ToolCallStart` of the same id, if there was one."""
+    """A call that cannot be made. No `ToolCallStart` comes before it."""
 
     id: str
     name: str
@@ -64,7 +64,7 @@ class BrokenCall:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCall:
-    """A call of a tool that does not exist. No `ToolCallStart` goes before it."""
+    """A call of a tool that does not exist. No `ToolCallStart` comes before it."""
 
     name: str
     nearest: tuple[str, ...]
@@ -97,7 +97,7 @@ Event: TypeAlias = (
     | UnknownCall
     | UnspokenData
 )
-"""Each `ToolCallStart` is followed by one `ToolCallEnd` or one `BrokenCall` with its id."""
+"""Each `ToolCallEnd` comes right behind a `ToolCallStart` with its id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,8 @@ class _SpeechFilter:
                 self._dropped = self._data = self._spoke = False
                 self._position.after_unopened_thinking()
             elif not isinstance(event, ReasoningDelta):
-                if isinstance(event, ToolCallStart) and WRAPPER.fullmatch(self._text):
+                named = isinstance(event, ToolCallStart | BrokenCall) and event.name
+                if named and WRAPPER.fullmatch(self._text):
                     self._text = ""  # It announced the call.
                 self._decide(closed=True)
                 self._position.after_call()

@@ -20,7 +20,7 @@ from caal_node.models.question import Question
 from caal_node.models.strategies.evidence import Evidence
 from caal_node.models.strategies.tool_relevance import fits
 from caal_node.models.strategies.word_lists import NUMBERS, TIMES
-from caal_node.reply_parser import Event, TextDelta, ToolCallEnd, ToolCallStart
+from caal_node.reply_parser import Event, TextDelta, ToolCallEnd
 
 SPOKEN_CHARS: Final = 40
 """A parameter's description up to this length is said to a person; instead of a longer one, the
@@ -52,17 +52,14 @@ class CallJudge:
         """Needless calls of a model that was asked for speech, with words that were said."""
 
     def judged(self, events: Sequence[Event]) -> list[Event]:
-        """Return `events` without the calls that are not to be made.
-
-        A call begins for others only once it is known that it will be made.
-        """
+        """Return `events` without the calls that are not to be made."""
         if self._question.must_call:
             return list(events)
         kept: list[Event] = []
         for event in events:
             if isinstance(event, ToolCallEnd):
                 kept += self._made(event)
-            elif not isinstance(event, ToolCallStart):
+            else:
                 kept.append(event)
         return kept
 
@@ -84,8 +81,7 @@ class CallJudge:
         if missing := [*self._missing, *self._left_to_model]:
             return [_asking_for(missing)]
         if self._insisted:
-            call = self._insisted[0]
-            return [ToolCallStart(call.id, call.name), call]
+            return [self._insisted[0]]
         return [TextDelta(sentence("no_tool_for_that"))]
 
     def _made(self, call: ToolCallEnd) -> list[Event]:
@@ -143,7 +139,7 @@ class CallJudge:
                 self._missing += [_spoken_name(tool, name) for name in dict.fromkeys(unsaid)]
                 return []
         self._called = True
-        return [ToolCallStart(call.id, call.name), ToolCallEnd(call.id, call.name, arguments)]
+        return [ToolCallEnd(call.id, call.name, arguments)]
 
     def _without_unwanted(self, call: ToolCallEnd) -> list[Event]:
         self.doubt = self.doubt or "unwanted"
