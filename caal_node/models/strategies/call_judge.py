@@ -20,7 +20,7 @@ from caal_node.models.question import Question
 from caal_node.models.strategies.evidence import Evidence
 from caal_node.models.strategies.tool_relevance import fits
 from caal_node.models.strategies.word_lists import NUMBERS, TIMES
-from caal_node.reply_parser import Event, TextDelta, ToolCallEnd
+from caal_node.reply_parser import Event, TextDelta, ToolCallEnd, ToolCallStart
 
 SPOKEN_CHARS: Final = 40
 """A parameter's description up to this length is said to a person; instead of a longer one, the
@@ -52,14 +52,14 @@ class CallJudge:
         """Needless calls of a model that was asked for speech, with words that were said."""
 
     def judged(self, events: Sequence[Event]) -> list[Event]:
-        """Return `events` without the calls that are not to be made."""
+        """Return `events` without `ToolCallStart` and without the calls that are not to be made."""
         if self._question.must_call:
             return list(events)
         kept: list[Event] = []
         for event in events:
             if isinstance(event, ToolCallEnd):
                 kept += self._made(event)
-            else:
+            elif not isinstance(event, ToolCallStart):
                 kept.append(event)
         return kept
 

@@ -110,8 +110,6 @@ class CarriedCalls:
         found: list[Event] = []
         for event in events:
             match event:
-                case ToolCallStart():
-                    pass  # Its call comes next.
                 case ToolCallEnd(name=called) if called == CARRIER:
                     found += self._inside(event.arguments)
                 case BrokenCall(name=called) if called == CARRIER:
@@ -122,7 +120,7 @@ class CarriedCalls:
                     found.append(replace(event, nearest=valid))
                 case _:
                     found.append(event)
-        return found
+        return [event for event in found if not isinstance(event, ToolCallStart)]
 
     def _inside(self, given: dict[str, Any]) -> list[Event]:
         name, arguments = _opened(given, self._index)
