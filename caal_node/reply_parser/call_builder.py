@@ -29,7 +29,7 @@ class OpenCall:
     def __init__(self, calls: CallBuilder, name: str) -> None:
         self._calls = calls
         self._done = False
-        self._name = name
+        self.name = name
         self.tool = calls.tools.find(name) if name else None
         """The tool that is called; None while it is unknown, or where any name is allowed."""
 
@@ -51,13 +51,13 @@ class OpenCall:
 
     def _make(self, arguments: dict[str, Any]) -> None:
         self._done = True
-        name = self._calls.own_name(self._name, self.tool)
-        if name is None and self._name.isdigit():
+        name = self._calls.own_name(self.name, self.tool)
+        if name is None and self.name.isdigit():
             # Numbered instead of named: the arguments may fit one tool only.
             meant = self._calls.tools.by_arguments(set(arguments))
             name = meant.name if meant is not None else None
         if name is None:
-            self._calls.unknown(self._name)
+            self._calls.unknown(self.name)
         else:
             self._calls.finished(name, arguments)
 
@@ -66,9 +66,9 @@ class OpenCall:
         if self._done:
             return
         self._done = True
-        name = self._calls.own_name(self._name, self.tool)
+        name = self._calls.own_name(self.name, self.tool)
         if name is None:
-            self._calls.unknown(self._name)
+            self._calls.unknown(self.name)
         else:
             self._calls.broken(name, problem)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
-
-from caal_node.reply_parser.repeated_keys import add
 
 _NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d{1,3})?(?![\w.])")
 _KEYWORD = re.compile(r"\s*+\**+([^\W\d][\w.-]*+)\s*+=(?!=)\s*+")
@@ -231,6 +230,38 @@ class LiteralParser:
         if not word and not found:
             raise UnreadableLiteral("a value is missing")
         return UnquotedText(text if "\n" in text else word)
+
+
+class RepeatedValues(list[Any]):
+    """The values of a key that stands several times in one call's arguments, in that order.
+
+    Models that are asked for elements write a list as the same element again and again, and some
+    do it in JSON and in Python, too. All values are kept until the parameter's schema says whether
+    it is a list; where it is none, the last one counts, as in JSON.
+    """
+
+
+def collect(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a mapping of `pairs`, with all the values of keys that stand in it twice."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        add(found, key, value)
+    return found
+
+
+def add(found: dict[str, Any], key: str, value: Any) -> None:
+    """Add one value to `found`."""
+    if key not in found:
+        found[key] = value
+    elif isinstance(found[key], RepeatedValues):
+        found[key].append(value)
+    else:
+        found[key] = RepeatedValues([found[key], value])
+
+
+def last(value: Any) -> Any:
+    """Return what counts of a value where no list is wanted."""
+    return value[-1] if isinstance(value, RepeatedValues) else value
 
 
 def parse_keywords(text: str, names: tuple[str, ...], *, literal: bool = False) -> dict[str, Any]:

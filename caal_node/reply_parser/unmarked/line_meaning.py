@@ -19,7 +19,7 @@ from caal_node.reply_parser.literal_parser import (
     UnreadableLiteral,
     parse_keywords,
 )
-from caal_node.reply_parser.syntax.call_values import LIST_KEYS, NAME_KEYS, WRAPPING_KEYS
+from caal_node.reply_parser.syntax.call_object import LIST_KEYS, NAME_KEYS, WRAPPING_KEYS
 from caal_node.reply_parser.syntax.text_protocol import SPOKEN_KEYS
 from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature
 
