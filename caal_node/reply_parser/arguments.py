@@ -15,10 +15,10 @@ import json_repair
 from caal_node.reply_parser.literal_parser import (
     LiteralParser,
     RepeatedValues,
-    UnquotedText,
     UnreadableLiteral,
     collect,
     last,
+    without_marks,
 )
 from caal_node.reply_parser.tool_index import (
     ToolSignature,
@@ -149,7 +149,7 @@ def from_value(value: Any, tool: ToolSignature | None) -> dict[str, Any]:
         return {}
     if not isinstance(value, dict):
         raise BadArguments("The arguments must be one JSON object.")
-    given = _unwrapped(cast("dict[str, Any]", value), tool)
+    given = _unwrapped(cast("dict[str, Any]", without_marks(value)), tool)
     if tool is not None and {"type", "properties"} <= set(given) - set(tool.properties):
         raise BadArguments("These are the tool's parameters, not arguments for them.")
     return _settled(given, tool)
@@ -386,21 +386,10 @@ def parse_literal(text: str) -> Any:
             pass
     if is_too_deep(text) or len(text) > _MAX_LITERAL_CHARS:
         return text
-    parser = LiteralParser(text)
     try:
-        value: Any = parser.value()
+        return LiteralParser(text).literal()
     except UnreadableLiteral:
         return text
-    return text if parser.skip_space() or has_unquoted_text(value) else value
-
-
-def has_unquoted_text(value: Any) -> bool:
-    """Return whether something in `value` stood without quotes, so that it was no literal."""
-    if isinstance(value, dict):
-        return any(map(has_unquoted_text, cast("dict[str, Any]", value).values()))
-    if isinstance(value, list):
-        return any(map(has_unquoted_text, cast("list[Any]", value)))
-    return isinstance(value, UnquotedText)
 
 
 # -- broken JSON ------------------------------------------------------------------------------

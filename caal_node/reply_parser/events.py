@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from itertools import groupby
+from typing import Any, TypeAlias, cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,18 @@ Event: TypeAlias = (
     | UnspokenData
 )
 """Each `ToolCallEnd` comes right behind a `ToolCallStart` with its id."""
+
+
+def joined(events: Iterable[Event]) -> list[Event]:
+    """Return `events` with each run of text, and each of thinking, in one piece."""
+    found: list[Event] = []
+    for kind, run in groupby(events, type):
+        if kind is TextDelta or kind is ReasoningDelta:
+            deltas = cast("Iterable[TextDelta | ReasoningDelta]", run)
+            found.append(kind("".join(delta.text for delta in deltas)))
+        else:
+            found.extend(run)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from caal_node.reply_parser.events import (
     ToolCallStart,
     UnknownCall,
     UnspokenData,
+    joined,
 )
 from caal_node.reply_parser.formats import MARKERS
 from caal_node.reply_parser.literal_parser import quote_ends_string
@@ -185,16 +186,12 @@ class _SpeechFilter:
 
     def _take(self) -> list[Event]:
         taken, self._out = self._out, []
-        return taken
+        return joined(taken)
 
     def _emit(self, event: Event) -> None:
         self._called = self._called or isinstance(event, ToolCallEnd | BrokenCall | UnknownCall)
-        last = self._out[-1] if self._out else None
         if isinstance(event, TextDelta):
             self._spoke = self._spoke or not event.text.isspace()
-            if isinstance(last, TextDelta):
-                self._out[-1] = TextDelta(last.text + event.text)
-                return
         self._out.append(event)
 
     # -- where such a line begins ---------------------------------------------------------------

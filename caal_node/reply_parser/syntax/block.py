@@ -25,10 +25,9 @@ from caal_node.reply_parser.syntax.elements import read_elements, read_pairs
 from caal_node.reply_parser.syntax.tags import Tag, read_tag
 from caal_node.reply_parser.syntax.values import (
     end_braces,
-    end_keywords,
     read_braces,
     read_json,
-    read_parentheses,
+    read_keywords,
 )
 from caal_node.reply_parser.tool_index import plausible, properties_of
 
@@ -342,18 +341,8 @@ def _read_word(block: _CallBlock) -> Steps[bool]:
         block.end_pending()
     block.set_name(name)
     if stop == "(":
-        yield from _read_keywords(block)
+        yield from read_keywords(cursor, block.take_call(), context.markers)
     return True
-
-
-def _read_keywords(block: _CallBlock) -> Steps[None]:
-    """Read the arguments in the round brackets that begin here, and end the pending call."""
-    inner, whole = yield from read_parentheses(block.context.cursor)
-    call = block.take_call()
-    if whole:
-        end_keywords(call, inner, block.context.markers)
-    else:
-        call.cut_off()
 
 
 def _own_tags(call_format: CallFormat) -> tuple[str, ...]:
@@ -391,7 +380,7 @@ def _read_gemma_call(block: _CallBlock, name: str, stop: str) -> Steps[bool]:
     block.set_name(name.strip())
     cursor = block.context.cursor
     if stop == "(":  # Small models mix it with Python's.
-        yield from _read_keywords(block)
+        yield from read_keywords(cursor, block.take_call(), block.context.markers)
         return True
     if stop != "{":
         block.cut_off_pending()

@@ -1,4 +1,4 @@
-"""A call's JSON object while it streams: the name is known before the arguments have arrived.
+"""A call's JSON object, read field by field, so that it can be spoken if it is no call.
 
 Behind a marker an object is a call whatever it looks like. Without one it must prove it: by a name
 that is a tool's together with arguments, or by a word of the text protocol. Until then nothing is
@@ -17,7 +17,6 @@ from typing import Any, Final, cast
 from caal_node.reply_parser.arguments import (
     ARGUMENT_KEYS,
     BadArguments,
-    has_unquoted_text,
     is_cut,
     is_too_deep,
     lacks_one_quote,
@@ -523,12 +522,11 @@ def _literal_list(raw: str) -> list[Any] | None:
         return None
     parser = LiteralParser(f"[{text}")
     try:
-        value: Any = parser.value()
+        value = parser.literal()
     except UnreadableLiteral:
         return None
-    if parser.cut or parser.skip_space() or has_unquoted_text(value):
-        return None
-    return value if all(call_parts(entry) is not None for entry in value) else None
+    is_calls = not parser.cut and all(call_parts(entry) is not None for entry in value)
+    return value if is_calls else None
 
 
 def _repaired(raw: str, ended: bool) -> Any:

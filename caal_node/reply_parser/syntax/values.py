@@ -7,17 +7,16 @@ JSON; arguments as Python writes them, `set_timer(minutes=5, label='tea')`; and 
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any
 
-from caal_node.reply_parser.arguments import allowed_types, has_unquoted_text, typed
+from caal_node.reply_parser.arguments import allowed_types
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.literal_parser import (
     GEMMA_QUOTES,
     LiteralParser,
-    RepeatedValues,
-    UnquotedText,
     UnreadableLiteral,
+    has_unquoted_text,
     parse_keywords,
     quote_ends_string,
 )
@@ -156,9 +155,7 @@ def parse_arguments(
                 return parse_keywords(attempt, names, literal=literal)
             except UnreadableLiteral:
                 continue
-        if not literal:
-            return {k: str(v) if isinstance(v, UnquotedText) else v for k, v in given.items()}
-        if not has_unquoted_text(given):
+        if not literal or not has_unquoted_text(given):
             return given
     return None
 
@@ -185,13 +182,16 @@ def _parse_single_object(text: str, tool: ToolSignature | None) -> dict[str, Any
     return found
 
 
-def end_keywords(call: OpenCall, text: str, markers: MarkerTable) -> None:
-    """End `call` with the arguments between the brackets."""
-    given = parse_arguments(text, call.tool, markers)
-    if given is None:
+def read_keywords(cursor: Cursor, call: OpenCall, markers: MarkerTable) -> Steps[None]:
+    """End `call` with the arguments in the round brackets that begin here."""
+    text, whole = yield from read_parentheses(cursor)
+    given = parse_arguments(text, call.tool, markers) if whole else None
+    if given is not None:
+        call.end(given)
+    elif whole:
         call.fail("The arguments cannot be read; write them as name=value.")
     else:
-        call.end(given)
+        call.cut_off()
 
 
 def read_braces(cursor: Cursor, closers: tuple[str, ...]) -> Steps[tuple[str, bool]]:
@@ -243,23 +243,6 @@ def _take_gemma_string(
 def end_braces(call: OpenCall, text: str) -> None:
     """End `call` with the arguments in `text`."""
     try:
-        found = LiteralParser(text).mapping()
+        call.end(LiteralParser(text).mapping())
     except UnreadableLiteral:
         call.fail("The arguments cannot be read.")
-        return
-    properties = properties_of(call.tool)
-    call.end({key: _settled(value, properties.get(key)) for key, value in found.items()})
-
-
-def _settled(value: Any, schema: Any) -> Any:
-    """Return `value` with its unquoted words as text, unless their schema knows better."""
-    if isinstance(value, UnquotedText):
-        text = str(value)
-        return typed(text, schema) if schema else text
-    if isinstance(value, dict):
-        return {k: _settled(v, None) for k, v in cast("dict[str, Any]", value).items()}
-    if isinstance(value, RepeatedValues):
-        return RepeatedValues(_settled(entry, schema) for entry in value)
-    if isinstance(value, list):
-        return [_settled(entry, None) for entry in cast("list[Any]", value)]
-    return value
