@@ -27,11 +27,16 @@ class OpenCall:
     """A call whose name has been read. It is ended once; what comes later is ignored."""
 
     def __init__(self, calls: CallBuilder, name: str) -> None:
+        tools = calls.tools
         self._calls = calls
         self._done = False
         self.name = name
-        self.tool = calls.tools.find(name) if name else None
+        """What the model calls the tool."""
+        self.tool = tools.find(name) if name else None
         """The tool that is called; None while it is unknown, or where any name is allowed."""
+        self._own_name = self.tool.name if self.tool is not None else None
+        if self.tool is None and tools.accepts_any_name and name.strip() and not has_gap(name):
+            self._own_name = _NUMBERED.sub(r"\1", name)
 
     def end_json(self, text: str, *, ended: bool = False) -> None:
         """End the call with arguments that are JSON text. ended: see `from_json`."""
@@ -51,7 +56,7 @@ class OpenCall:
 
     def _make(self, arguments: dict[str, Any]) -> None:
         self._done = True
-        name = self._calls.own_name(self.name, self.tool)
+        name = self._own_name
         if name is None and self.name.isdigit():
             # Numbered instead of named: the arguments may fit one tool only.
             meant = self._calls.tools.by_arguments(set(arguments))
@@ -66,11 +71,10 @@ class OpenCall:
         if self._done:
             return
         self._done = True
-        name = self._calls.own_name(self.name, self.tool)
-        if name is None:
+        if self._own_name is None:
             self._calls.unknown(self.name)
         else:
-            self._calls.broken(name, problem)
+            self._calls.broken(self._own_name, problem)
 
     def cut_off(self) -> None:
         """End the call, as the reply ended in the middle of it."""
@@ -128,14 +132,6 @@ class CallBuilder:
         call_id = self._next_id()
         self._emit(ToolCallStart(call_id, name))
         self._emit(ToolCallEnd(call_id, name, arguments))
-
-    def own_name(self, name: str, tool: ToolSignature | None) -> str | None:
-        """Return what the tool that was called by `name` is called; None if there is none."""
-        if tool is not None:
-            return tool.name
-        if self.tools.accepts_any_name and name.strip() and not has_gap(name):
-            return _NUMBERED.sub(r"\1", name)
-        return None
 
     def _next_id(self) -> str:
         self._count += 1
