@@ -242,15 +242,11 @@ def _only_member(schema: Any, name: str, root: Mapping[str, Any], depth: int = 0
     """Return the schema's `properties` or `items`; None where it has none, or several to choose
     from."""
     given = mapping(schema)
-    reference = given.get("$ref")
     found = [given[name]] if name in given else []
     if depth < _MEMBER_DEPTH:
-        parts = [part for key in ("anyOf", "oneOf", "allOf") for part in given.get(key) or ()]
-        if isinstance(reference, str) and reference.startswith("#/"):
-            target: Any = root
-            for step in reference[2:].split("/"):
-                target = mapping(target).get(step)
-            parts.append(target)
+        parts = _choices(given)
+        if "$ref" in given:
+            parts.append(_referred(given["$ref"], root))
         if len(parts) > _MEMBER_CHOICES:
             return None
         inner = (_only_member(part, name, root, depth + 1) for part in parts)
@@ -296,16 +292,12 @@ def _allowed_types(
         for kind in cast("list[Any]", declared):
             low = str(kind).lower()
             found.add(_TYPES.get(low, low))
-    for key in ("anyOf", "oneOf", "allOf"):
-        for part in given.get(key) or ():
-            found |= _allowed_types(part, root, depth + 1, followed)
+    for part in _choices(given):
+        found |= _allowed_types(part, root, depth + 1, followed)
     reference = given.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/") and reference not in followed:
+    if isinstance(reference, str) and reference not in followed:
         followed.add(reference)
-        target: Any = root
-        for step in reference[2:].split("/"):
-            target = mapping(target).get(step)
-        found |= _allowed_types(target, root, depth + 1, followed)
+        found |= _allowed_types(_referred(reference, root), root, depth + 1, followed)
     if not found:
         values: list[Any] = list(given.get("enum") or ())
         found = {_TYPES_OF_VALUES.get(value.__class__, "string") for value in values}
@@ -316,6 +308,21 @@ def _allowed_types(
     if given.get("nullable") is True:
         found.add("null")
     return found
+
+
+def _choices(schema: Mapping[str, Any]) -> list[Any]:
+    """Return the schemas that `schema` joins or lets one choose from."""
+    return [part for key in ("anyOf", "oneOf", "allOf") for part in schema.get(key) or ()]
+
+
+def _referred(reference: Any, root: Mapping[str, Any]) -> Any:
+    """Return the schema in `root` to which a `$ref` refers; None if there is none."""
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return None
+    target: Any = root
+    for step in reference[2:].split("/"):
+        target = mapping(target).get(step)
+    return target
 
 
 def load_json(text: str) -> Any:

@@ -15,7 +15,7 @@ from caal_node.reply_parser.events import (
     ToolCallStart,
     UnknownCall,
 )
-from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature, has_gap, plausible
+from caal_node.reply_parser.tool_index import ToolIndex, has_gap, plausible
 
 _NUMBERED = re.compile(r"^(?:functions\.)?(.+?)(?::\d+(?:\.\d+)*)?$", re.DOTALL)
 """How some models dress a name: `functions.set_timer:0`, or `:1.0`."""

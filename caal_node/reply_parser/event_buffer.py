@@ -199,6 +199,11 @@ class MarkerScrubber:
         self._events.say(text[at:cut])
         self._held = text[cut:]
 
+    def say_all(self, text: str) -> None:
+        """Speak `text`, behind which nothing comes."""
+        self.say(text)
+        self.end()
+
     def end(self) -> None:
         """Speak what is left, as no more comes."""
         if self._held:

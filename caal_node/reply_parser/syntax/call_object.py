@@ -186,9 +186,7 @@ class _ObjectReader:
             return True
         if self.call is None and not self.made:
             if self.held is not None and self.final:
-                scrubber = MarkerScrubber(self._context.events)
-                scrubber.say(self.held)
-                scrubber.end()
+                MarkerScrubber(self._context.events).say_all(self.held)
                 return True
             if not self.committed:
                 return (yield from self._end_beside_call())
@@ -379,7 +377,6 @@ class _ObjectReader:
         possible = self._calls.tools.named(name) is not None or not self._strict
         if self.arguments is not None and possible:
             self.committed = True
-            self._open()
         return possible
 
     def _open(self) -> None:
@@ -481,9 +478,7 @@ def _end_broken(
             call.cut_off()
         else:
             context.calls.broken(name, CUT_OFF)
-        scrubber = MarkerScrubber(context.events)
-        scrubber.say(raw[min(found, default=len(raw)) :])
-        scrubber.end()
+        MarkerScrubber(context.events).say_all(raw[min(found, default=len(raw)) :])
         return
     if found:
         # The marker that ends the call was swallowed by a string that was never closed.
