@@ -44,10 +44,10 @@ from caal_node.reply_parser import (
     TextDelta,
     TextWasThinking,
     ToolCallEnd,
-    ToolCallStart,
     UnknownCall,
     UnspokenData,
 )
+from caal_node.reply_parser.events import joined
 
 FailureSignal: TypeAlias = (
     Literal[
@@ -107,7 +107,7 @@ def _signal_of_events(events: Sequence[Event], done: ReplyDone | None) -> Failur
     return None if spoken.strip() or done is None else "empty"
 
 
-_UNCERTAIN = (UnknownCall, BrokenCall, UnspokenData, ToolCallStart)
+_UNCERTAIN = (UnknownCall, BrokenCall, UnspokenData)
 """Events that are kept back while the stream runs: another attempt may make a call or speech of
 them."""
 
@@ -251,7 +251,7 @@ class ReplyAttempt:
         if self.spoke and self.signal:
             events = self.uncertain
         else:
-            events = [] if self._passes_on else _joined(without_thinking(self._events))
+            events = [] if self._passes_on else joined(without_thinking(self._events))
             self._note_spoken(events)
         # Who asked for one call at a time has the model ask for the next one itself.
         one_each = self._question.parallel is False
@@ -304,18 +304,6 @@ class ReplyAttempt:
 
     def _note_spoken(self, events: list[Event]) -> None:
         self.spoke |= any(isinstance(event, TextDelta | ToolCallEnd) for event in events)
-
-
-def _joined(events: Sequence[Event]) -> list[Event]:
-    """Return `events` with each run of text in one piece, as whoever checks it reads all of it."""
-    joined: list[Event] = []
-    for event in events:
-        last = joined[-1] if joined else None
-        if isinstance(event, TextDelta) and isinstance(last, TextDelta):
-            joined[-1] = TextDelta(last.text + event.text)
-        else:
-            joined.append(event)
-    return joined
 
 
 def _as_asked(request: BackendRequest, question: Question) -> BackendRequest:

@@ -109,7 +109,7 @@ class ReplyLimits:
             self.reached = self.reached or "size"
 
     def admit(self, events: Iterable[Event]) -> list[Event]:
-        """Return as many of `events` as are within the limits."""
+        """Return as many of `events` as are within the limits; `ToolCallStart` is left out."""
         kept: list[Event] = []
         for event in events:
             if self.reached is not None and self.reached != "size":
@@ -128,11 +128,8 @@ class ReplyLimits:
                     kept.append(event)
                 case UnspokenData():
                     kept.append(event)
-                case ToolCallStart(name=name):
-                    if self._calls_left:
-                        kept.append(event)
-                    else:
-                        self._refuse(name)
+                case ToolCallStart():
+                    pass  # Its call comes next.
                 case _:
                     if self.call(event.name):
                         kept.append(of_allowed_size(event, self._payload))

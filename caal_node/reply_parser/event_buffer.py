@@ -10,9 +10,9 @@ from caal_node.reply_parser.events import (
     ReasoningDelta,
     TextDelta,
     TextWasThinking,
-    ToolCallEnd,
     ToolCallStart,
     UnknownCall,
+    joined,
 )
 from caal_node.reply_parser.markers import SEPARATOR, MarkerTable, spoken_rest
 
@@ -34,9 +34,6 @@ class EventBuffer:
     def __init__(self, markers: MarkerTable) -> None:
         self.markers = markers
         self._events: list[Event] = []
-        self._delta: type[TextDelta | ReasoningDelta] = TextDelta
-        self._parts: list[str] = []
-        """Text of that kind that came after the last event."""
         self._space: list[str] = []
         """White space that is spoken only if speech follows."""
         self._tail = ""
@@ -67,7 +64,6 @@ class EventBuffer:
 
     def take(self) -> list[Event]:
         """Return the events that were collected since the last time."""
-        self._flush()
         if self._held_from == 0:
             return []  # All of it is held, however often somebody asks.
         events, self._events = self._events, []
@@ -75,11 +71,10 @@ class EventBuffer:
             self._events = events[self._held_from :]
             del events[self._held_from :]
             self._held_from = 0
-        return events
+        return joined(events)
 
     def hold(self) -> None:
         """Keep back what comes from now on, until `end_unopened_thinking` or `release`."""
-        self._flush()
         if self._held_from is None:
             self._held_from = len(self._events)
             self._before_held = self._tail, self._open_braces, self.spoken
@@ -90,12 +85,11 @@ class EventBuffer:
 
     def emit(self, event: Event) -> None:
         """Add an event that is no text."""
-        if isinstance(event, ToolCallEnd | ToolCallStart | BrokenCall | UnknownCall):
+        if isinstance(event, ToolCallStart | BrokenCall | UnknownCall):
             self._space.clear()
             self._text_open = False
             self.gap = True
             self.call_events += 1
-        self._flush()
         self._events.append(event)
 
     def say(self, text: str) -> str:
@@ -127,7 +121,7 @@ class EventBuffer:
             self._text_open = True
             self._before = self._tail, self._open_braces, self.spoken
         self._remember(text)
-        self._append(TextDelta, text)
+        self._events.append(TextDelta(text))
         return passed
 
     def think(self, text: str) -> None:
@@ -136,14 +130,13 @@ class EventBuffer:
             text = text.lstrip()
         if text:
             self.skip_space = False
-            self._append(ReasoningDelta, text)
+            self._events.append(ReasoningDelta(text))
 
     def end_unopened_thinking(self) -> None:
         """A closer came without its opener: what was taken for speech was thinking."""
         self._space.clear()
         self.skip_space = True
         if self._held_from is not None:
-            self._flush()
             held = self._events[self._held_from :]
             self._events[self._held_from :] = [
                 ReasoningDelta(event.text)
@@ -155,7 +148,6 @@ class EventBuffer:
         if self._text_open:
             self._text_open = False
             self._tail, self._open_braces, self.spoken = self._before
-            self._flush()
             self._events.append(TextWasThinking())
 
     def guard_call_beginning(self) -> None:
@@ -182,17 +174,6 @@ class EventBuffer:
             self._guarded_lines = max(0, self._guarded_lines - text.count("\n"))
         self._tail = (self._tail + text)[-_TAIL_CHARS:]
 
-    def _append(self, delta: type[TextDelta | ReasoningDelta], text: str) -> None:
-        if delta is not self._delta:
-            self._flush()
-            self._delta = delta
-        self._parts.append(text)
-
-    def _flush(self) -> None:
-        if self._parts:
-            self._events.append(self._delta("".join(self._parts)))
-            self._parts.clear()
-
 
 class MarkerScrubber:
     """Speaks text that does not stand as running text, piece by piece and without its markers."""
@@ -217,6 +198,11 @@ class MarkerScrubber:
             at = found.end()
         self._events.say(text[at:cut])
         self._held = text[cut:]
+
+    def say_all(self, text: str) -> None:
+        """Speak `text`, behind which nothing comes."""
+        self.say(text)
+        self.end()
 
     def end(self) -> None:
         """Speak what is left, as no more comes."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from itertools import groupby
+from typing import Any, TypeAlias, cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class TextWasThinking:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStart:
-    """The name of a call is certain; its arguments may still be on the way."""
+    """A call is complete. The `ToolCallEnd` of the same id comes next."""
 
     id: str
     """Unique in this reply."""
@@ -45,7 +46,7 @@ class ToolCallStart:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallEnd:
-    """A call is complete. Always follows the `ToolCallStart` of the same id."""
+    """A call that can be made. It comes right behind the `ToolCallStart` of the same id."""
 
     id: str
     name: str
@@ -54,7 +55,7 @@ class ToolCallEnd:
 
 @dataclass(frozen=True, slots=True)
 class BrokenCall:
-    """A call that cannot be made. Follows the `ToolCallStart` of the same id, if there was one."""
+    """A call that cannot be made. No `ToolCallStart` comes before it."""
 
     id: str
     name: str
@@ -64,7 +65,7 @@ class BrokenCall:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCall:
-    """A call of a tool that does not exist. No `ToolCallStart` goes before it."""
+    """A call of a tool that does not exist. No `ToolCallStart` comes before it."""
 
     name: str
     nearest: tuple[str, ...]
@@ -97,7 +98,19 @@ Event: TypeAlias = (
     | UnknownCall
     | UnspokenData
 )
-"""Each `ToolCallStart` is followed by one `ToolCallEnd` or one `BrokenCall` with its id."""
+"""Each `ToolCallEnd` comes right behind a `ToolCallStart` with its id."""
+
+
+def joined(events: Iterable[Event]) -> list[Event]:
+    """Return `events` with each run of text, and each of thinking, in one piece."""
+    found: list[Event] = []
+    for kind, run in groupby(events, type):
+        if kind is TextDelta or kind is ReasoningDelta:
+            deltas = cast("Iterable[TextDelta | ReasoningDelta]", run)
+            found.append(kind("".join(delta.text for delta in deltas)))
+        else:
+            found.extend(run)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
-
-from caal_node.reply_parser.repeated_keys import add
+from collections.abc import Iterable
+from typing import Any, cast
 
 _NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d{1,3})?(?![\w.])")
 _KEYWORD = re.compile(r"\s*+\**+([^\W\d][\w.-]*+)\s*+=(?!=)\s*+")
@@ -63,6 +62,27 @@ class UnquotedText(str):
     __slots__ = ()
 
 
+def has_unquoted_text(value: Any) -> bool:
+    """Return whether something in `value` stood without quotes, so that it was no literal."""
+    if isinstance(value, dict):
+        return any(map(has_unquoted_text, cast("dict[str, Any]", value).values()))
+    if isinstance(value, list):
+        return any(map(has_unquoted_text, cast("list[Any]", value)))
+    return isinstance(value, UnquotedText)
+
+
+def without_marks(value: Any) -> Any:
+    """Return `value` with plain text wherever text stood without quotes."""
+    if isinstance(value, UnquotedText):
+        return str(value)
+    if isinstance(value, dict):
+        return {k: without_marks(v) for k, v in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        kind = RepeatedValues if isinstance(value, RepeatedValues) else list[Any]
+        return kind(map(without_marks, cast("list[Any]", value)))
+    return value
+
+
 class LiteralParser:
     """Parses `text`; `at` is the index of what comes next."""
 
@@ -96,6 +116,17 @@ class LiteralParser:
             return self._sequence("]" if char == "[" else ")", depth)
         text = self._string(char)
         return self._unquoted(ends, began) if text is None else text
+
+    def literal(self) -> Any:
+        """Parse the one literal that the text is.
+
+        Raises:
+            UnreadableLiteral: something stands behind it, or a word in it has no quotes.
+        """
+        value = self.value()
+        if self.skip_space() or has_unquoted_text(value):
+            raise UnreadableLiteral("not one literal")
+        return value
 
     def mapping(self, depth: int = 0) -> dict[str, Any]:
         """Parse `{key: value, ...}`. Keys need no quotes, and the closing brace may be missing."""
@@ -233,6 +264,38 @@ class LiteralParser:
         return UnquotedText(text if "\n" in text else word)
 
 
+class RepeatedValues(list[Any]):
+    """The values of a key that stands several times in one call's arguments, in that order.
+
+    Models that are asked for elements write a list as the same element again and again, and some
+    do it in JSON and in Python, too. All values are kept until the parameter's schema says whether
+    it is a list; where it is none, the last one counts, as in JSON.
+    """
+
+
+def collect(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a mapping of `pairs`, with all the values of keys that stand in it twice."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        add(found, key, value)
+    return found
+
+
+def add(found: dict[str, Any], key: str, value: Any) -> None:
+    """Add one value to `found`."""
+    if key not in found:
+        found[key] = value
+    elif isinstance(found[key], RepeatedValues):
+        found[key].append(value)
+    else:
+        found[key] = RepeatedValues([found[key], value])
+
+
+def last(value: Any) -> Any:
+    """Return what counts of a value where no list is wanted."""
+    return value[-1] if isinstance(value, RepeatedValues) else value
+
+
 def parse_keywords(text: str, names: tuple[str, ...], *, literal: bool = False) -> dict[str, Any]:
     """Parse the arguments of `f(a=1, b='x')`, from what stands between the brackets.
 
@@ -268,6 +331,6 @@ def parse_keywords(text: str, names: tuple[str, ...], *, literal: bool = False) 
         value = parser.value(ends=",")
         if literal and isinstance(value, UnquotedText):
             raise UnreadableLiteral("not a literal")
-        add(found, key, str(value).strip() if isinstance(value, UnquotedText) else value)
+        add(found, key, value.strip() if isinstance(value, UnquotedText) else value)
         if parser.at == before or parser.skip_space() not in ("", ","):
             raise UnreadableLiteral("not an argument list")

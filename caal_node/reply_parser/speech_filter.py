@@ -23,6 +23,7 @@ from caal_node.reply_parser.events import (
     ToolCallStart,
     UnknownCall,
     UnspokenData,
+    joined,
 )
 from caal_node.reply_parser.formats import MARKERS
 from caal_node.reply_parser.literal_parser import quote_ends_string
@@ -167,7 +168,8 @@ class _SpeechFilter:
                 self._dropped = self._data = self._spoke = False
                 self._position.after_unopened_thinking()
             elif not isinstance(event, ReasoningDelta):
-                if isinstance(event, ToolCallStart) and WRAPPER.fullmatch(self._text):
+                named = isinstance(event, ToolCallStart | BrokenCall) and event.name
+                if named and WRAPPER.fullmatch(self._text):
                     self._text = ""  # It announced the call.
                 self._decide(closed=True)
                 self._position.after_call()
@@ -184,16 +186,12 @@ class _SpeechFilter:
 
     def _take(self) -> list[Event]:
         taken, self._out = self._out, []
-        return taken
+        return joined(taken)
 
     def _emit(self, event: Event) -> None:
         self._called = self._called or isinstance(event, ToolCallEnd | BrokenCall | UnknownCall)
-        last = self._out[-1] if self._out else None
         if isinstance(event, TextDelta):
             self._spoke = self._spoke or not event.text.isspace()
-            if isinstance(last, TextDelta):
-                self._out[-1] = TextDelta(last.text + event.text)
-                return
         self._out.append(event)
 
     # -- where such a line begins ---------------------------------------------------------------

@@ -34,7 +34,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from caal_node.reply_parser import (
-    BrokenCall,
     Event,
     ReplyParser,
     ToolCallEnd,
@@ -165,21 +164,16 @@ def _events(
 
 
 def _broken_rule(events: Sequence[Event]) -> str:
-    """Each start has one end, with its id; nothing else ends."""
-    started: set[str] = set()
+    """Each end comes right behind a start with its id; nothing else starts."""
+    started: list[str] = []
+    ended: list[str] = []
     for event in events:
         if isinstance(event, ToolCallStart):
-            if event.id in started:
-                return f"{event.id} began twice"
-            started.add(event.id)
+            started.append(event.id)
         elif isinstance(event, ToolCallEnd):
-            if event.id not in started:
-                return f"{event.id} ended and had not begun"
-            started.remove(event.id)
+            ended.append(event.id)
             json.dumps(event.arguments)
-        elif isinstance(event, BrokenCall):
-            started.discard(event.id)
-    return f"{started} never ended" if started else ""
+    return "" if started == ended else f"{started} began, and {ended} ended"
 
 
 def run(

@@ -89,10 +89,6 @@ KITCHEN: Final = {"room": "kitchen", "on": True}
 )
 def test_however_it_is_written_it_is_the_told_tools_call(written: Any) -> None:
     assert calls(read(json.dumps(written))) == [("set_light", KITCHEN)]
-    begun, ended = read(json.dumps(written))
-    assert isinstance(begun, ToolCallStart)
-    assert isinstance(ended, ToolCallEnd)
-    assert begun.id == ended.id
 
 
 @pytest.mark.parametrize(
@@ -220,7 +216,7 @@ def test_of_whatever_the_parser_has_read_nothing_is_the_carriers(given_: dict[st
     start, end = ToolCallStart("1", CARRIER), ToolCallEnd("1", CARRIER, given_)
     events = carried.unwrapped([start, end])
     _is_nobodys(events)
-    assert len(events) in (1, 2)
+    assert len(events) == 1
 
 
 def test_the_carrier_is_described_without_any_tools_name() -> None:

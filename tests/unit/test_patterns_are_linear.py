@@ -54,7 +54,7 @@ MADE: Final[Mapping[str, Made]] = {
     "caal_node.reply_parser.literal_parser.LiteralParser._string": {"mark": '"""'},
     "caal_node.reply_parser.literal_parser.LiteralParser._unquoted": {"ends": ",)]}"},
     "caal_node.reply_parser.markers.MarkerTable.__init__": _kept_by_modules,
-    "caal_node.reply_parser.syntax.streamed_values.BracketStyle.__init__": _kept_by_modules,
+    "caal_node.reply_parser.syntax.values.BracketStyle.__init__": _kept_by_modules,
     "caal_node.toolsets.calendar.ics_writer._has_zone": {"name": "Europe/Berlin"},
     "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob": {"glob": "*a*b*[cd]?"},
     "mcp_bridge.discovery.vocabulary.Vocabulary.__init__": _kept_by_modules,

@@ -57,24 +57,14 @@ def test_speech_is_passed_on_exactly() -> None:
             assert parse_reply(case["text"], TOOLS).text == case["text"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '<tool_call>{"name": "set_timer", "arguments": {"minutes": 5}}</tool_call>',
-        "<tool_call><function=set_timer><parameter=minutes>5</parameter></function></tool_call>",
-        "<tool_call>set_timer\n<arg_key>minutes</arg_key><arg_value>5</arg_value></tool_call>",
-        '[TOOL_CALLS]set_timer[ARGS]{"minutes": 5}',
-        '```json\n{"name": "set_timer", "arguments": {"minutes": 5}}\n```',
-        "<|tool_call>call:set_timer{minutes:5}<tool_call|>",
-        "[set_timer(minutes=5)]",
-    ],
-)
-def test_a_call_starts_before_its_arguments_have_come(text: str) -> None:
-    parser = ReplyParser(TOOLS)
-    events: list[Event] = []
-    for char in text[: text.index("5") + 1]:
-        events += parser.feed(char)
-    assert [type(event) for event in events] == [ToolCallStart]
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['family']}: {case['text'][:40]}")
+def test_a_call_starts_right_in_front_of_its_end(case: dict[str, Any]) -> None:
+    _, events = streamed(case["text"], 1, in_thinking=case["in_thinking"])
+    for before, event in itertools.pairwise([None, *events, None]):
+        if isinstance(event, ToolCallEnd):
+            assert before == ToolCallStart(event.id, event.name)
+        else:
+            assert not isinstance(before, ToolCallStart)
 
 
 def test_plain_text_goes_out_at_once() -> None:

@@ -95,17 +95,14 @@ def test_no_marker_is_ever_spoken(text: str, in_thinking: bool) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(replies(), st.booleans())
-def test_every_start_has_one_end(text: str, in_thinking: bool) -> None:
-    open_calls: set[str] = set()
-    for event in events_of([text], in_thinking=in_thinking):
-        if isinstance(event, ToolCallStart):
-            assert event.id not in open_calls
-            open_calls.add(event.id)
-        elif isinstance(event, ToolCallEnd):
-            open_calls.remove(event.id)
-        elif isinstance(event, BrokenCall):
-            open_calls.discard(event.id)
-    assert open_calls == set()
+def test_every_end_has_one_start_and_calls_have_ids_of_their_own(
+    text: str, in_thinking: bool
+) -> None:
+    events = events_of([text], in_thinking=in_thinking)
+    ends = [(event.id, event.name) for event in events if isinstance(event, ToolCallEnd)]
+    assert ends == [(e.id, e.name) for e in events if isinstance(e, ToolCallStart)]
+    ids = [event.id for event in events if isinstance(event, ToolCallEnd | BrokenCall)]
+    assert len(set(ids)) == len(ids)
 
 
 @settings(max_examples=300, deadline=None)

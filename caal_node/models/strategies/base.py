@@ -242,7 +242,8 @@ class _NativeReader(ReplyReader):
         call = OpenCall(self._calls, chunk.name[: 2 * NAME_CHARS_MAX])
         if len(chunk.arguments) > ARGUMENTS_CHARS_MAX:
             call.fail(too_long(len(chunk.arguments)))
-        call.end_json(chunk.arguments)
+        else:
+            call.end_json(chunk.arguments)
         events = list(self._events)
         self._events.clear()
         return self._allowed(events)

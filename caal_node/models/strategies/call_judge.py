@@ -51,10 +51,7 @@ class CallJudge:
         """Needless calls of a model that was asked for speech, with words that were said."""
 
     def judged(self, events: Sequence[Event]) -> list[Event]:
-        """Return `events` without the calls that are not to be made.
-
-        A call begins for others only once it is known that it will be made.
-        """
+        """Return `events` without `ToolCallStart` and without the calls that are not to be made."""
         if self._question.must_call:
             return list(events)
         kept: list[Event] = []
@@ -83,8 +80,7 @@ class CallJudge:
         if missing := [*self._missing, *self._left_to_model]:
             return [_asking_for(missing)]
         if self._insisted:
-            call = self._insisted[0]
-            return [ToolCallStart(call.id, call.name), call]
+            return [self._insisted[0]]
         return [TextDelta(sentence("no_tool_for_that"))]
 
     def _made(self, call: ToolCallEnd) -> list[Event]:
@@ -142,7 +138,7 @@ class CallJudge:
                 self._missing += [_spoken_name(tool, name) for name in dict.fromkeys(unsaid)]
                 return []
         self._called = True
-        return [ToolCallStart(call.id, call.name), ToolCallEnd(call.id, call.name, arguments)]
+        return [ToolCallEnd(call.id, call.name, arguments)]
 
     def _without_unwanted(self, call: ToolCallEnd) -> list[Event]:
         self.doubt = self.doubt or "unwanted"

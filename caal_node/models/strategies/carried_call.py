@@ -103,15 +103,13 @@ class CarriedCalls:
         return self.unwrapped(read, found[1] if found is not None else "")
 
     def unwrapped(self, events: Sequence[Event], name: str = "") -> list[Event]:
-        """Return `events` in which nothing is the carrier's any more.
+        """Return `events` in which nothing is the carrier's any more, without `ToolCallStart`.
 
         A call that cannot be read is told of by `name`, if that is a tool's.
         """
         found: list[Event] = []
         for event in events:
             match event:
-                case ToolCallStart(name=called) if called == CARRIER:
-                    pass  # Which tool it is shows at the call's end.
                 case ToolCallEnd(name=called) if called == CARRIER:
                     found += self._inside(event.arguments)
                 case BrokenCall(name=called) if called == CARRIER:
@@ -122,7 +120,7 @@ class CarriedCalls:
                     found.append(replace(event, nearest=valid))
                 case _:
                     found.append(event)
-        return found
+        return [event for event in found if not isinstance(event, ToolCallStart)]
 
     def _inside(self, given: dict[str, Any]) -> list[Event]:
         name, arguments = _opened(given, self._index)

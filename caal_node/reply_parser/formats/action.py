@@ -8,7 +8,7 @@ from __future__ import annotations
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.block import read_block
-from caal_node.reply_parser.syntax.streamed_values import read_arguments
+from caal_node.reply_parser.syntax.values import read_arguments
 
 INPUTS = ("Action Input:", "action_input:", "Input:")
 _MAX_NAME_CHARS = 128

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
-from caal_node.reply_parser.syntax.streamed_values import read_arguments
+from caal_node.reply_parser.syntax.values import read_arguments
 
 _MAX_NAME_CHARS = 128
 _RECIPIENT, _CONTENT = "<|recipient|>", "<|content|>"
@@ -17,7 +17,7 @@ _EVERYBODY = "all"
 
 
 def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
-    cursor, calls = context.cursor, context.calls
+    cursor = context.cursor
     name, stop = yield from cursor.take_until(("\n",), _MAX_NAME_CHARS)
     if not stop:
         return False
@@ -26,42 +26,41 @@ def _read(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[
     if name == _EVERYBODY:
         yield from cursor.take(stop)
         return True
-    if calls.tools.named(name) is None or (yield from cursor.skip_space()) != "{":
-        return False
-    yield from read_arguments(cursor, calls.open(name))
-    return True
+    return (yield from _read_call(context, name))
 
 
 def _read_in_line(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
     """Read a header behind speech, where nothing but a whole one counts."""
-    cursor, calls = context.cursor, context.calls
-    name = yield from cursor.peek_any((_EVERYBODY, *calls.tools.by_name))
+    cursor = context.cursor
+    name = yield from cursor.peek_any((_EVERYBODY, *context.calls.tools.by_name))
     if name is None:
         return False
     cursor.advance_by(len(name))
-    char = yield from cursor.skip_space()
+    yield from cursor.skip_space()
     if not cursor.skipped.startswith(("\n", "\r\n")):
         return False
-    if name == _EVERYBODY:
-        return True
-    if char != "{":
-        return False
-    yield from read_arguments(cursor, calls.open(name))
-    return True
+    return name == _EVERYBODY or (yield from _read_call(context, name))
 
 
 def _read_header(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:
     """Read version 2's header: the recipient, and its message behind another marker."""
-    cursor, calls = context.cursor, context.calls
+    cursor = context.cursor
     name, stop = yield from cursor.take_until(("\n", _CONTENT), _MAX_NAME_CHARS)
     yield from cursor.skip_space()
     if not stop or not (yield from cursor.take(_CONTENT)):
         return False
-    if name.strip() == _EVERYBODY:
+    name = name.strip()
+    if name == _EVERYBODY:
         return True
-    if calls.tools.named(name.strip()) is None or (yield from cursor.skip_space()) != "{":
+    return (yield from _read_call(context, name))
+
+
+def _read_call(context: ParseContext, name: str) -> Steps[bool]:
+    """Read the call of `name`, if that is a tool's and the object with its arguments comes next."""
+    cursor, calls = context.cursor, context.calls
+    if calls.tools.named(name) is None or (yield from cursor.skip_space()) != "{":
         return False
-    yield from read_arguments(cursor, calls.open(name.strip()))
+    yield from read_arguments(cursor, calls.open(name))
     return True
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from caal_node.reply_parser.arguments import typed
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
+from caal_node.reply_parser.literal_parser import add
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
-from caal_node.reply_parser.repeated_keys import add
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _VALUE_END = f"{_CLOSE}argument{_SEP}"

@@ -15,10 +15,10 @@ from typing import Any
 from caal_node.reply_parser.arguments import allowed_types, parse_literal, typed, untyped
 from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
+from caal_node.reply_parser.literal_parser import add
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
-from caal_node.reply_parser.repeated_keys import add
-from caal_node.reply_parser.syntax.streamed_values import read_arguments
 from caal_node.reply_parser.syntax.tags import Tag, read_tag
+from caal_node.reply_parser.syntax.values import read_arguments
 
 _CALL_KINDS = ("invoke", "function", "tool_call", "function_call", "function_calls", "tool_calls")
 _VALUE_KINDS = ("parameter", "param", "argument", "arg")

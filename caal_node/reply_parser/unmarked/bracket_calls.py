@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from caal_node.reply_parser.argument_repair import is_cut
+from caal_node.reply_parser.arguments import is_cut
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.markers import MAX_BRACKET_SPACE_CHARS
 from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax.call_object import read_bare_object, read_call_object
-from caal_node.reply_parser.syntax.literal_arguments import end_keywords, read_parentheses
+from caal_node.reply_parser.syntax.values import read_keywords
 from caal_node.reply_parser.tool_index import MAX_NAME_CHARS, plausible
 
 ENDS_INSIDE = "The reply ends in the middle of the call."
@@ -150,13 +150,8 @@ def _read_python_list(context: ParseContext) -> Steps[ReadOutcome]:
         read = ReadOutcome.CALL if made else (yield from _check_keyword(context, known))
         if read is not ReadOutcome.CALL:
             return read
-        call = calls.open(name)
         made = True
-        inner, whole = yield from read_parentheses(cursor)
-        if whole:
-            end_keywords(call, inner, context.markers)
-        else:
-            call.cut_off()
+        yield from read_keywords(cursor, calls.open(name), context.markers)
         char = yield from cursor.skip_space()
         if char == ",":
             cursor.advance_by(1)

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from caal_node.reply_parser.arguments import ARGUMENT_KEYS, allowed_types, load_json
+from caal_node.reply_parser.events import ToolCall
 from caal_node.reply_parser.literal_parser import (
     LiteralParser,
     UnquotedText,
     UnreadableLiteral,
     parse_keywords,
 )
-from caal_node.reply_parser.syntax.call_values import LIST_KEYS, NAME_KEYS, WRAPPING_KEYS
+from caal_node.reply_parser.syntax.call_object import LIST_KEYS, NAME_KEYS, WRAPPING_KEYS
 from caal_node.reply_parser.syntax.text_protocol import SPOKEN_KEYS
 from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature
 
@@ -72,15 +73,16 @@ _CALLED: Final = re.compile(
 _CALLS: Final = re.compile(rf"\[\s*+\{{\s*+{_CALLED.pattern}", re.IGNORECASE)
 NUMBERED: Final = re.compile(r"functions\.([^\W\d][\w.-]{0,63}):\d{1,4}\s*+(?=\{)")
 """What is left of a call of Kimi K2 where the server took its special tokens."""
+_KINDS: Final[dict[type, str]] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    UnquotedText: "string",
+    list: "array",
+    dict: "object",
+}
 _MAX_DEPTH: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class MeantCall:
-    """A call, and what it is given."""
-
-    name: str
-    arguments: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class MeantData:
     """Whether it is only a tag, without which nothing is missing."""
 
 
-Meaning: TypeAlias = tuple[MeantCall, ...] | MeantSpeech | MeantData | None
+Meaning: TypeAlias = tuple[ToolCall, ...] | MeantSpeech | MeantData | None
 """None: it is speech as it stands."""
 
 
@@ -170,14 +172,14 @@ def _meaning_of_value(value: Any, tools: ToolIndex, depth: int = 0) -> Meaning:
     tool = tools.by_arguments(set(given))
     if tool is None or not _fit(given, tool):
         return None
-    return _call(tool, given)
+    return (ToolCall(tool.name, given),)
 
 
 def _meaning_of_list(items: list[Any], tools: ToolIndex, depth: int) -> Meaning:
     if len(items) == 2 and isinstance(items[0], str) and isinstance(items[1], dict):
         tool = tools.named(items[0])
         return None if tool is None else _called(tool, items[1])
-    calls: list[MeantCall] = []
+    calls: list[ToolCall] = []
     for item in items:
         found = _meaning_of_value(item, tools, depth + 1)
         if not isinstance(found, tuple):
@@ -224,34 +226,18 @@ def _called(tool: ToolSignature, arguments: Any) -> Meaning:
         return MeantData((tool.name,))
     given = cast("dict[str, Any]", arguments)
     takes = set(tool.required) <= given.keys() <= tool.properties.keys()
-    return _call(tool, given) if takes else MeantData((tool.name,))
+    return (ToolCall(tool.name, given),) if takes else MeantData((tool.name,))
 
 
 def _fit(given: Mapping[str, Any], tool: ToolSignature) -> bool:
     """Return whether arguments without a name are surely `tool`'s: it needs some, and the values
     are of their types."""
     return bool(tool.required) and all(
-        _kind(value) in (kinds := allowed_types(tool.properties[key], tool.schema)) or not kinds
+        _KINDS.get(value.__class__, "null")
+        in (kinds := allowed_types(tool.properties[key], tool.schema))
+        or not kinds
         for key, value in given.items()
     )
-
-
-def _kind(value: Any) -> str:
-    match value:
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"
-        case _:
-            return "null"
 
 
 def _words_of(given: Mapping[str, Any]) -> str | None:
@@ -362,12 +348,3 @@ def _named_in(text: str, tools: ToolIndex) -> tuple[str, ...]:
     names = _CALLED.findall(head) if calls else _NAME.findall(head)
     named = tuple(dict.fromkeys(name for name in names if name in tools.by_name))
     return named if calls or len(named) == 1 else ()
-
-
-def _call(tool: ToolSignature, arguments: Any) -> tuple[MeantCall]:
-    given = cast("dict[Any, Any]", arguments or {})
-    plain = {
-        str(key): str(value) if isinstance(value, UnquotedText) else value
-        for key, value in given.items()
-    }
-    return (MeantCall(tool.name, plain),)

@@ -17,9 +17,8 @@ from caal_node.reply_parser.arguments import typed
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.formats.action import INPUTS
 from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
-from caal_node.reply_parser.syntax.literal_arguments import parse_arguments, read_parentheses
-from caal_node.reply_parser.syntax.streamed_values import read_arguments
 from caal_node.reply_parser.syntax.tags import ATTRIBUTE, MAX_TAG_CHARS, Tag, read_tag
+from caal_node.reply_parser.syntax.values import parse_arguments, read_arguments, read_parentheses
 from caal_node.reply_parser.tool_index import ToolSignature, properties_of
 
 _MESSAGE = "<|message|>"
