@@ -33,6 +33,7 @@ MAX_TIMEOUT_S: Final = 3600.0
 TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
     {
         "stdio": "stdio",
+        "local": "stdio",
         "http": "http",
         "streamable-http": "http",
         "streamable_http": "http",
@@ -120,7 +121,7 @@ def _without_foreign_tools(value: object) -> object:
 
 _CONFIG: Final = ConfigDict(strict=True, extra="forbid", frozen=True, regex_engine="python-re")
 _TRANSPORT_SCHEMA: Final = {"enum": [*TRANSPORTS, "streamableHttp"]}
-"""The last one is as some programs write it; the reader does not mind capitals."""
+"""The last one is as some programs write it; the reader ignores case."""
 
 _Text: TypeAlias = Annotated[StrictStr, AfterValidator(_check_text)]
 _FilledText: TypeAlias = Annotated[StrictStr, Field(pattern=r"\S"), AfterValidator(_check_text)]
@@ -306,6 +307,8 @@ def _words(error: ErrorDetails, path: tuple[str | int, ...]) -> str:
             known = error.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
             wrong = "allows nothing" if path[0] == "allow" else "is not known"
             return f"{given[:40]!r} {wrong}; use {known}"
+        case "string_type" if path == ("command",) and isinstance(given, list | dict):
+            return f'is {kind_of(given)}; write the program as a text, and the rest in "args"'
         case "string_type" | "literal_error" | "string_unicode":
             return f"is {kind_of(given)}; write a text in double quotes"
         case "bool_type":
