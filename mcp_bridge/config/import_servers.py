@@ -87,9 +87,11 @@ def _converted(top: FileValue, form: Format) -> FileValue:
         servers = {name: _convert(entry, form) for name, entry in as_object(group).items()}
     settings = as_object(top.members().get("mcp"))
     if form is GEMINI:
-        allowed, excluded = settings.get("allowed") or servers, settings.get("excluded") or ()
+        allowed, excluded = settings.get("allowed"), settings.get("excluded")
         for name, entry in as_object(servers).items():
-            if isinstance(entry, dict) and (name not in allowed or name in excluded):
+            is_out = isinstance(excluded, list) and name in excluded
+            is_out = is_out or (isinstance(allowed, list) and bool(allowed) and name not in allowed)
+            if isinstance(entry, dict) and is_out:
                 entry["disabled"] = True
     value = {"mcpServers": servers, "inputs": settings.get("inputs")}
     return FileValue(top.file, Document(value, {(): 0}, written={("mcpServers",): form.group}))
@@ -117,7 +119,7 @@ def _convert(entry: Any, form: Format) -> Any:
         elif key == "type" and value == "remote":  # opencode's word for any but stdio
             continue
         if isinstance(meant, dict) and isinstance(found.get(ours), dict):
-            found[ours] |= meant
+            found[ours] = {**found[ours], **meant}
         else:
             found.setdefault(ours, meant)
     if named:

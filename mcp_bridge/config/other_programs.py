@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -55,41 +55,40 @@ NAMES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """What these programs call a key of ours."""
 
-_EDITORS: Final = {"vscode": ("Code", "Code - Insiders", "VSCodium"), "cursor": ("Cursor",)}
-"""Programs made of VS Code, with the folders of their settings."""
-_EXTENSIONS: Final = {
-    "cline": "saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-    "roo": "rooveterinaryinc.roo-cline/settings/mcp_settings.json",
-}
-_AT_HOME: Final = {
-    "claude-code": (".claude.json",),
-    "cursor": (".cursor/mcp.json",),
-    "windsurf": (".codeium/windsurf/mcp_config.json", ".codeium/mcp_config.json"),
-    "lm-studio": (".lmstudio/mcp.json",),
-    "gemini": (".gemini/settings.json",),
-    "qwen": (".qwen/settings.json",),
-    "codex": (".codex/config.toml",),
-    "continue": (".continue/config.yaml",),
-    "amazon-q": (".aws/amazonq/mcp.json",),
-    "junie": (".junie/mcp/mcp.json",),
-    "copilot": (".copilot/mcp-config.json",),
-    "kiro": (".kiro/settings/mcp.json",),
-    "ollama": (".ollama/mcp-servers.json",),
-}
-_IN_PROJECT: Final = {
-    "vscode": (".vscode/mcp.json",),
-    "claude-code": (".mcp.json",),
-    "cursor": (".cursor/mcp.json",),
-    "roo": (".roo/mcp.json",),
-    "zed": (".zed/settings.json",),
-    "opencode": ("opencode.json", "opencode.jsonc"),
-    "gemini": (".gemini/settings.json",),
-    "qwen": (".qwen/settings.json",),
-    "codex": (".codex/config.toml",),
-    "amazon-q": (".amazonq/mcp.json",),
-    "junie": (".junie/mcp/mcp.json",),
-    "kiro": (".kiro/settings/mcp.json",),
-}
+_FILES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "vscode": ("project/.vscode/mcp.json", "vscode/mcp.json", "vscode/settings.json"),
+        "claude-code": ("project/.mcp.json", "home/.claude.json"),
+        "claude-desktop": ("programs/Claude/claude_desktop_config.json",),
+        "cursor": (
+            *("project/.cursor/mcp.json", "home/.cursor/mcp.json"),
+            *("cursor/mcp.json", "cursor/settings.json"),
+        ),
+        "cline": ("editors/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",),
+        "roo": (
+            "project/.roo/mcp.json",
+            "editors/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json",
+        ),
+        "zed": ("project/.zed/settings.json", "zed/settings.json"),
+        "goose": ("goose/config.yaml",),
+        "opencode": (
+            *("project/opencode.json", "project/opencode.jsonc"),
+            *("config/opencode/opencode.json", "config/opencode/opencode.jsonc"),
+        ),
+        "continue": ("project/.continue/mcpServers/*.y*ml", "home/.continue/config.yaml"),
+        "codex": ("project/.codex/config.toml", "codex/config.toml"),
+        "windsurf": ("home/.codeium/windsurf/mcp_config.json", "home/.codeium/mcp_config.json"),
+        "lm-studio": ("home/.lmstudio/mcp.json",),
+        "gemini": ("project/.gemini/settings.json", "home/.gemini/settings.json"),
+        "qwen": ("project/.qwen/settings.json", "home/.qwen/settings.json"),
+        "amazon-q": ("project/.amazonq/mcp.json", "home/.aws/amazonq/mcp.json"),
+        "junie": ("project/.junie/mcp/mcp.json", "home/.junie/mcp/mcp.json"),
+        "copilot": ("home/.copilot/mcp-config.json",),
+        "kiro": ("project/.kiro/settings/mcp.json", "home/.kiro/settings/mcp.json"),
+        "ollama": ("home/.ollama/mcp-servers.json",),
+    }
+)
+"""The files of each program. They begin with a name for a folder, which `_folders` gives."""
 
 _OFTEN_OTHERWISE: Final = ("mcp", "extensions")
 """Settings of many programs have these keys, and a server may have such a name."""
@@ -161,18 +160,18 @@ def known_files(
     Args:
         platform: As `sys.platform` has it.
     """
-    found = [*_in_project(project), *_of_user(home, environ, platform)]
-    return tuple({file.path: file for file in reversed(found)}.values())[::-1]
+    folders = _folders(home, environ, platform) | {"project": [project]}
+    places = [(name, *file.split("/", 1)) for name, files in _FILES.items() for file in files]
+    found: dict[Path, KnownFile] = {}
+    for program, root, file in sorted(places, key=lambda place: place[1] != "project"):
+        for folder in folders[root]:
+            paths = sorted(folder.glob(file)) if "*" in file else [folder / file]
+            for path in paths:
+                found.setdefault(path, KnownFile(program, path))
+    return tuple(found.values())
 
 
-def _in_project(project: Path) -> Iterator[KnownFile]:
-    for program, files in _IN_PROJECT.items():
-        yield from (KnownFile(program, project / file) for file in files)
-    blocks = sorted((project / ".continue" / "mcpServers").glob("*.y*ml"))
-    yield from (KnownFile("continue", file) for file in blocks)
-
-
-def _of_user(home: Path, environ: Mapping[str, str], platform: str) -> Iterator[KnownFile]:
+def _folders(home: Path, environ: Mapping[str, str], platform: str) -> dict[str, list[Path]]:
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     programs, zed, goose = config, config / "zed", config / "goose"
     if platform == "darwin":
@@ -180,18 +179,17 @@ def _of_user(home: Path, environ: Mapping[str, str], platform: str) -> Iterator[
     elif platform == "win32":
         programs = Path(environ.get("APPDATA") or home / "AppData" / "Roaming")
         zed, goose = programs / "Zed", programs / "Block" / "goose" / "config"
-    yield KnownFile("claude-desktop", programs / "Claude" / "claude_desktop_config.json")
-    for program, folders in _EDITORS.items():
-        for user in (programs / folder / "User" for folder in folders):
-            yield KnownFile(program, user / "mcp.json")
-            yield KnownFile(program, user / "settings.json")
-            for extension, file in _EXTENSIONS.items():
-                yield KnownFile(extension, user / "globalStorage" / file)
-    yield KnownFile("zed", zed / "settings.json")
-    yield KnownFile("goose", goose / "config.yaml")
-    for name in ("opencode.json", "opencode.jsonc"):
-        yield KnownFile("opencode", config / "opencode" / name)
-    if codex := environ.get("CODEX_HOME"):
-        yield KnownFile("codex", Path(codex) / "config.toml")
-    for program, files in _AT_HOME.items():
-        yield from (KnownFile(program, home / file) for file in files)
+    codex = environ.get("CODEX_HOME")
+    vscode = [programs / name / "User" for name in ("Code", "Code - Insiders", "VSCodium")]
+    cursor = [programs / "Cursor" / "User"]
+    return {
+        "home": [home],
+        "config": [config],
+        "programs": [programs],
+        "vscode": vscode,
+        "cursor": cursor,
+        "editors": [*vscode, *cursor],
+        "zed": [zed],
+        "goose": [goose],
+        "codex": [*([Path(codex)] if codex else []), home / ".codex"],
+    }

@@ -52,11 +52,11 @@ _PLACE: Final = re.compile(
 
 
 def in_our_words(place: FileValue, context: FileContext) -> tuple[FileValue, tuple[str, ...]]:
-    """Gives an entry in our words, which still knows its lines, and remarks on what was passed
-    over, each with its place and mend.
+    """Gives an entry in our words, which still knows its lines, and remarks on ignored keys, each
+    with its place and what to write instead.
 
-    Raises: ConfigError, where the entry is no object, something stands twice in it, or it has
-        neither a program nor an address.
+    Raises: ConfigError, where the entry is no object, has a key twice, or has neither `command`
+        nor `url`.
     """
     for again in place.repeated():
         line = place.document.twice[again.path]
