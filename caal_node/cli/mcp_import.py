@@ -235,28 +235,21 @@ def _chosen(
 
 def _asked_for(offers: Sequence[_Offer]) -> dict[str, _Offer]:
     """Ask which servers to copy, and again where the answer names none of them."""
-    while True:
-        try:
-            return _answered(offers)
-        except ConfigError as error:
-            typer.echo(f"{error}. Try again.")
-
-
-def _answered(offers: Sequence[_Offer]) -> dict[str, _Offer]:
-    answer: str = typer.prompt(
-        "Copy which? Numbers or names, or all; Enter for none", default="", show_default=False
-    )
-    words = answer.replace(",", " ").split()
     by_word = {str(number): offer for number, offer in enumerate(offers, 1)}
     by_word |= {offer.name: offer for offer in offers if not offer.hindrance}
-    if words == ["all"]:
-        return {offer.name: offer for offer in offers if not offer.hindrance}
-    if unknown := [word for word in words if word not in by_word]:
-        raise ConfigError(f"{unknown[0]!r} is none of them")
-    picked = [by_word[word] for word in words]
-    if hindered := [offer for offer in picked if offer.hindrance]:
-        raise ConfigError(f"{hindered[0].name!r} cannot be copied: {hindered[0].hindrance}")
-    return {offer.name: offer for offer in picked}
+    question = "Copy which? Numbers or names, or all; Enter for none"
+    while True:
+        answer: str = typer.prompt(question, default="", show_default=False)
+        words = answer.replace(",", " ").split()
+        if words == ["all"]:
+            return {offer.name: offer for offer in offers if not offer.hindrance}
+        if unknown := [word for word in words if word not in by_word]:
+            typer.echo(f"{unknown[0]!r} is none of them. Try again.")
+            continue
+        picked = {by_word[word].name: by_word[word] for word in words}
+        if not (hindered := [offer for offer in picked.values() if offer.hindrance]):
+            return picked
+        typer.echo(f"{hindered[0].name!r} cannot be copied: {hindered[0].hindrance}. Try again.")
 
 
 def _at_terminal() -> bool:

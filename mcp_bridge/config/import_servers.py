@@ -18,11 +18,11 @@ from mcp_bridge.config.servers_file import (
     MAX_FILE_BYTES,
     FoundEntry,
     entries_in,
-    find_entries,
     groups_in,
     project_folder,
     read_json,
     read_text,
+    read_top,
 )
 from mcp_bridge.config.spellings import each_text
 from mcp_bridge.core.errors import ConfigError
@@ -30,7 +30,7 @@ from mcp_bridge.core.files import replace_file
 from mcp_bridge.core.server_config import ServerConfig
 
 _PARTS: Final = ("config", "transport", "requestOptions")
-"""Objects whose members stand for the entry's own."""
+"""Objects whose members belong to the entry itself."""
 
 
 def read_found(path: Path, environ: Mapping[str, str] | None = None) -> tuple[FoundEntry, ...]:
@@ -68,13 +68,13 @@ def _read_any(text: str, file: str) -> FileValue:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         said = error.problem or "it cannot be read"
-        raise ConfigError(f"{said}; mend the YAML here", file=file, line=line) from None
+        raise ConfigError(f"{said}; fix the YAML here", file=file, line=line) from None
     except tomllib.TOMLDecodeError as error:  # it names the line
-        raise ConfigError(f"{error}; mend the TOML there", file=file) from None
+        raise ConfigError(f"{error}; fix the TOML there", file=file) from None
     except RecursionError:
         raise ConfigError("nested too deeply; flatten it", file=file) from None
-    except (ValueError, yaml.YAMLError) as error:  # a date that is none, a character that is none
-        raise ConfigError(f"{error}; mend it", file=file) from None
+    except (ValueError, yaml.YAMLError) as error:  # such as a date in month 13
+        raise ConfigError(f"{error}; fix it", file=file) from None
     return read_json(written, file)
 
 
@@ -82,23 +82,21 @@ def _converted(top: FileValue, form: Format) -> FileValue:
     """Gives the servers that a file has in one format as a file with `mcpServers` has them."""
     group = group_of(form, top)
     if isinstance(group, list):
-        servers: Any = [_convert(entry, form) for entry in cast("list[Any]", group)]
+        servers: Any = [_convert(entry, form) for entry in _listed(group)]
     else:
         servers = {name: _convert(entry, form) for name, entry in as_object(group).items()}
     settings = as_object(top.members().get("mcp"))
     if form is GEMINI:
-        allowed, excluded = settings.get("allowed"), settings.get("excluded")
+        excluded, allowed = _listed(settings.get("excluded")), _listed(settings.get("allowed"))
         for name, entry in as_object(servers).items():
-            is_out = isinstance(excluded, list) and name in excluded
-            is_out = is_out or (isinstance(allowed, list) and bool(allowed) and name not in allowed)
-            if isinstance(entry, dict) and is_out:
+            if isinstance(entry, dict) and (name in excluded or (allowed and name not in allowed)):
                 entry["disabled"] = True
     value = {"mcpServers": servers, "inputs": settings.get("inputs")}
     return FileValue(top.file, Document(value, {(): 0}, written={("mcpServers",): form.group}))
 
 
 def _convert(entry: Any, form: Format) -> Any:
-    """Gives one entry in the words of a file with `mcpServers`; what is none stays as it is."""
+    """Gives one entry as a file with `mcpServers` spells it; what is no entry stays as it is."""
     if not isinstance(entry, dict):
         return entry
     found: dict[str, Any] = {}
@@ -106,7 +104,7 @@ def _convert(entry: Any, form: Format) -> Any:
     for key, value in _members(cast("dict[str, Any]", entry)):
         ours, meant = NAMES.get(key, key), value
         if key in ("env_keys", "env_vars") and isinstance(value, list):
-            for one in cast("list[Any]", value):
+            for one in _listed(value):
                 name = str(as_object(one).get("name") or one)
                 named[name] = f"${{{name}}}"
             continue
@@ -125,7 +123,7 @@ def _convert(entry: Any, form: Format) -> Any:
     if named:
         found["env"] = {**named, **as_object(found.get("env"))}
     if isinstance(found.get("command"), list):
-        first, *rest = cast("list[Any]", found["command"]) or [""]
+        first, *rest = _listed(found["command"]) or [""]
         args: Any = found.get("args", [])
         found |= {"command": first, "args": [*rest, *args] if isinstance(args, list) else args}
     if form is GEMINI and "url" in found and "type" not in found:
@@ -133,8 +131,13 @@ def _convert(entry: Any, form: Format) -> Any:
     return each_text(found, lambda text: form.variable.sub(r"${\1}", text))
 
 
+def _listed(value: Any) -> list[Any]:
+    """Gives the value where it is a list, and an empty one where it is none."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
 def _members(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yields the members that are set, those of parts of the entry as its own."""
+    """Yields the members of an entry and of its parts, without null."""
     for key, value in entry.items():
         if key == "command" and isinstance(value, dict):  # Zed
             command = cast("dict[str, Any]", value)
@@ -158,7 +161,7 @@ def entry_to_copy(found: FoundEntry) -> dict[str, Any]:
 def what_it_starts(entry: Mapping[str, Any]) -> str:
     """Says what an entry starts or reaches, on one line and without its keys."""
     command, args, url = entry.get("command"), entry.get("args"), entry.get("url")
-    words = list(map(str, cast("list[Any]", args) if isinstance(args, list) else []))
+    words = list(map(str, _listed(args)))
     config = ServerConfig(
         name="",
         args=tuple(words),
@@ -185,12 +188,12 @@ def add_servers(path: Path, servers: Mapping[str, Mapping[str, Any]]) -> None:
         text = read_text(path, str(path))
     except FileNotFoundError:
         text = "{}\n"
-    before = {one.config.name: one for one in find_entries(text, str(path))}
+    before = {one.config.name: one for one in entries_in(read_top(text, str(path)))}
     for name in servers:
         if name in before:
             raise ConfigError("is there already; rename one", file=str(path), key=name)
     added = _with_servers(text, path, servers)
-    after = {one.config.name: one.entry for one in find_entries(added, str(path))}
+    after = {one.config.name: one.entry for one in entries_in(read_top(added, str(path)))}
     kept = all(after.get(name) == one.entry for name, one in before.items())
     if not kept or after.keys() != before.keys() | servers.keys():
         raise ConfigError("cannot be added to safely; add the servers by hand", file=str(path))

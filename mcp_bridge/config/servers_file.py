@@ -97,19 +97,13 @@ def parse_servers(
     answers: Mapping[str, str] | None = None,
 ) -> tuple[ServerConfig, ...]:
     """Does the same as `load_servers`, from the text itself. `file` is what errors call it."""
-    found = find_entries(text, file, environ=environ, room_path=room_path, answers=answers)
+    top = read_top(text, file, room_path)
+    found = entries_in(top, environ=environ, room_path=room_path, answers=answers)
     return tuple(one.config for one in found)
 
 
-def find_entries(
-    text: str,
-    file: str,
-    *,
-    environ: Mapping[str, str] | None = None,
-    room_path: str | None = None,
-    answers: Mapping[str, str] | None = None,
-) -> Iterator[FoundEntry]:
-    """Yields every server of a file. Raises: ConfigError, where the file cannot be read at all."""
+def read_top(text: str, file: str, room_path: str | None = None) -> FileValue:
+    """Raises: ConfigError, where the file cannot be read, or is in another program's format."""
     if Path(file).suffix.lower() in (".yaml", ".yml", ".toml"):
         raise ConfigError(f"is no JSON; {how_to_import(file)}", file=file)
     top = read_json(text, file)
@@ -118,7 +112,7 @@ def find_entries(
         for key in form.group:
             place = place / key
         place.refuse(f"has servers in the format of {form.program}; {how_to_import(file)}")
-    yield from entries_in(top, environ=environ, room_path=room_path, answers=answers)
+    return top
 
 
 def read_json(text: str, file: str) -> FileValue:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import ConfigError, ServerConfig, load_servers, parse_servers
-from mcp_bridge.config.import_servers import read_found
+from mcp_bridge.config.import_servers import entry_to_copy, read_found
 from tests.server_faults import fault_in
 from tests.unit.test_mcp_config import JSON
 
@@ -77,14 +77,14 @@ def test_whatever_a_file_holds_is_a_server_or_a_fault_in_one_line(
     ("text", "file", "said"),
     [
         ("mcpServers:\n  a:\n\tcommand: x", "f.yaml", "f.yaml:3: found character"),
-        ("mcpServers: [", "f.yml", "mend the YAML"),
+        ("mcpServers: [", "f.yml", "fix the YAML"),
         ("a: \x01", "f.yml", "special characters are not allowed"),
         ("a: 2026-13-40", "f.yml", "month must be in"),
         (LAUGHS, "f.yaml", "is too long with its aliases; shorten it"),
         ("[" * 5000, "f.yaml", "nested too deeply"),
-        ("a: &a [*a]", "f.yaml", "mend it"),
+        ("a: &a [*a]", "f.yaml", "fix it"),
         ("- a", "f.yaml", "is a list; write an object"),
-        ("[mcp_servers.a]\ncommand = x", "f.toml", "(at line 2, column 11); mend the TOML there"),
+        ("[mcp_servers.a]\ncommand = x", "f.toml", "(at line 2, column 11); fix the TOML there"),
     ],
 )  # fmt: skip
 def test_yaml_or_toml_that_cannot_be_read_is_named_with_its_line(
@@ -115,6 +115,53 @@ def test_a_fault_in_a_converted_entry_is_named(
 ) -> None:
     (config,) = imported(tmp_path / file, text)
     assert said in config.fault
+
+
+def test_each_word_of_another_program_is_converted(tmp_path: Path) -> None:
+    def entry(file: str, text: str) -> dict[str, Any]:
+        imported(tmp_path / file, text)
+        (found,) = read_found(tmp_path / file, {})
+        return entry_to_copy(found)
+
+    codex = """[mcp_servers.a]
+        url = "https://x/mcp"
+        bearer_token_env_var = "KEY"
+        http_headers = { "X-A" = "a" }
+        env_http_headers = { "X-B" = "B" }
+        startup_timeout_ms = 3000
+        tool_timeout_sec = 60
+        disabled_tools = ["t"]"""
+    assert entry("config.toml", codex) == {
+        "url": "https://x/mcp", "token": "${KEY}", "headers": {"X-A": "a", "X-B": "${B}"},
+        "connect_timeout": 3.0, "timeout": 60, "without_tools": ["t"],
+    }  # fmt: skip
+    goose = """extensions: {a: {type: stdio, cmd: x, args: [y], envs: {A_ID: a},
+        env_keys: [A_ID, B_ID, {name: C_ID}], available_tools: [t], display_name: A}}"""
+    assert entry("config.yaml", goose) == {
+        "type": "stdio", "command": "x", "args": ["y"], "only_tools": ["t"],
+        "env": {"A_ID": "a", "B_ID": "${B_ID}", "C_ID": "${C_ID}"},
+    }  # fmt: skip
+    zed = '{"context_servers": {"a": {"command": {"path": "x", "args": ["y"], "env": {"Z": 1}}}}}'
+    assert entry("z.json", zed) == {"command": "x", "args": ["y"], "env": {"Z": "1"}}
+    opencode = '{"mcp": {"a": {"command": ["x", "{env:A}"], "environment": {"B": "{env:B}"}}}}'
+    assert entry("o.json", opencode) == {"command": "x", "args": ["${A}"], "env": {"B": "${B}"}}
+    remote = '{"mcp": {"a": {"type": "remote", "url": "https://x/mcp", "enabled": false}}}'
+    assert entry("r.json", remote) == {"url": "https://x/mcp", "enabled": False}
+    blocks = """mcpServers: [{name: a, url: "https://x/mcp", type: sse,
+        requestOptions: {headers: {K: "${{ secrets.K }}"}}}]"""
+    assert entry("c.yaml", blocks) == {
+        "url": "https://x/mcp", "type": "sse", "headers": {"K": "${K}"},
+    }  # fmt: skip
+    asks = '{"mcp": {"inputs": [{"id": "k"}], "servers": {"a": {"command": "${input:k}"}}}}'
+    assert entry("s.json", asks) == {"command": "${input:k}", "inputs": [{"id": "k"}]}
+
+
+def test_a_server_that_gemini_keeps_out_is_off(tmp_path: Path) -> None:
+    names = {"allowed": ["a", "b"], "excluded": ["b"]}
+    servers = {name: {"command": "x"} for name in "abc"}
+    text = json.dumps({"mcp": names, "mcpServers": servers})
+    found = imported(tmp_path / ".gemini" / "settings.json", text)
+    assert [config.name for config in found if config.enabled] == ["a"]
 
 
 def test_an_empty_yaml_file_has_no_servers(tmp_path: Path) -> None:
