@@ -38,6 +38,9 @@ def import_servers(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be copied.")
     ] = False,
+    to: Annotated[
+        Path | None, typer.Option(help="The file to copy to; default: CAAL_MCP_SERVERS.")
+    ] = None,
 ) -> None:
     """Find the servers of VS Code, Claude, Cursor, Zed, Goose and others, and copy what is chosen.
 
@@ -46,9 +49,8 @@ def import_servers(
     from caal_node.cli import mcp_import as work
     from caal_node.config.settings import load_settings
 
-    work.import_servers(
-        load_settings(), sources or [], server or [], copy_all=copy_all, dry_run=dry_run
-    )
+    target = to or load_settings().mcp_servers
+    work.import_servers(target, sources or [], server or [], copy_all=copy_all, dry_run=dry_run)
 
 
 @mcp_app.command()

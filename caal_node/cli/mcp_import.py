@@ -14,7 +14,6 @@ from rich.console import Console
 
 import mcp_bridge
 from caal_node.config.mcp_file import input_answers, load_mcp_servers
-from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
 from mcp_bridge.config.import_servers import (
     add_servers,
@@ -22,7 +21,7 @@ from mcp_bridge.config.import_servers import (
     read_found,
     what_it_starts,
 )
-from mcp_bridge.config.known_files import KnownFile, known_files
+from mcp_bridge.config.other_programs import KnownFile, known_files
 from mcp_bridge.config.servers_file import FoundEntry
 
 _STARTS_CHARS: Final = 100
@@ -51,12 +50,12 @@ class _Offer:
         if config.asks:
             return f"asks for: {', '.join(asked.description for asked in config.asks)}"
         if config.fault:
-            return config.fault.removeprefix(f"{self.file.path}:").partition(": ")[2]
+            return config.fault.removeprefix(str(self.file.path)).partition(": ")[2]
         return "" if config.enabled else f"off: {config.off_because}"
 
 
 def import_servers(
-    settings: Settings,
+    target: Path,
     sources: Sequence[str],
     servers: Sequence[str],
     *,
@@ -66,6 +65,7 @@ def import_servers(
     """Show the servers of other programs, and copy those that are chosen, all of them or none.
 
     Args:
+        target: The file to copy to, which need not be there.
         sources: Names of programs, and paths of files; where it is empty, every known place.
         servers: Names of servers to copy. Without them, and without `copy_all`, a person at the
             terminal is asked.
@@ -74,7 +74,6 @@ def import_servers(
         ConfigError: a source, a server or the file to copy to is not as it should be.
     """
     console = Console(highlight=False, soft_wrap=True)
-    target = settings.mcp_servers
     offers = list(_offers(_files(sources), target, console))
     if not offers:
         elsewhere = "For a file elsewhere run: caal-node mcp import FILE"
@@ -236,28 +235,21 @@ def _chosen(
 
 def _asked_for(offers: Sequence[_Offer]) -> dict[str, _Offer]:
     """Ask which servers to copy, and again where the answer names none of them."""
-    while True:
-        try:
-            return _answered(offers)
-        except ConfigError as error:
-            typer.echo(f"{error}. Try again.")
-
-
-def _answered(offers: Sequence[_Offer]) -> dict[str, _Offer]:
-    answer: str = typer.prompt(
-        "Copy which? Numbers or names, or all; Enter for none", default="", show_default=False
-    )
-    words = answer.replace(",", " ").split()
     by_word = {str(number): offer for number, offer in enumerate(offers, 1)}
     by_word |= {offer.name: offer for offer in offers if not offer.hindrance}
-    if words == ["all"]:
-        return {offer.name: offer for offer in offers if not offer.hindrance}
-    if unknown := [word for word in words if word not in by_word]:
-        raise ConfigError(f"{unknown[0]!r} is none of them")
-    picked = [by_word[word] for word in words]
-    if hindered := [offer for offer in picked if offer.hindrance]:
-        raise ConfigError(f"{hindered[0].name!r} cannot be copied: {hindered[0].hindrance}")
-    return {offer.name: offer for offer in picked}
+    question = "Copy which? Numbers or names, or all; Enter for none"
+    while True:
+        answer: str = typer.prompt(question, default="", show_default=False)
+        words = answer.replace(",", " ").split()
+        if words == ["all"]:
+            return {offer.name: offer for offer in offers if not offer.hindrance}
+        if unknown := [word for word in words if word not in by_word]:
+            typer.echo(f"{unknown[0]!r} is none of them. Try again.")
+            continue
+        picked = {by_word[word].name: by_word[word] for word in words}
+        if not (hindered := [offer for offer in picked.values() if offer.hindrance]):
+            return picked
+        typer.echo(f"{hindered[0].name!r} cannot be copied: {hindered[0].hindrance}. Try again.")
 
 
 def _at_terminal() -> bool:

@@ -6,7 +6,6 @@ an entry into these words before, and passed over what nobody knows.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NoReturn, TypeAlias, cast
@@ -33,6 +32,7 @@ MAX_TIMEOUT_S: Final = 3600.0
 TRANSPORTS: Final[Mapping[str, TransportName]] = MappingProxyType(
     {
         "stdio": "stdio",
+        "local": "stdio",
         "http": "http",
         "streamable-http": "http",
         "streamable_http": "http",
@@ -120,7 +120,7 @@ def _without_foreign_tools(value: object) -> object:
 
 _CONFIG: Final = ConfigDict(strict=True, extra="forbid", frozen=True, regex_engine="python-re")
 _TRANSPORT_SCHEMA: Final = {"enum": [*TRANSPORTS, "streamableHttp"]}
-"""The last one is as some programs write it; the reader does not mind capitals."""
+"""The last one is as some programs write it; the reader ignores case."""
 
 _Text: TypeAlias = Annotated[StrictStr, AfterValidator(_check_text)]
 _FilledText: TypeAlias = Annotated[StrictStr, Field(pattern=r"\S"), AfterValidator(_check_text)]
@@ -298,7 +298,8 @@ def _words(error: ErrorDetails, path: tuple[str | int, ...]) -> str:
         case "refused":
             return error["msg"]
         case "extra_forbidden":
-            return f"unknown key; {_nearest_key(path)}"
+            model = EnableCondition if path[0] == "enable_if" else ExampleEntry
+            return f"unknown key; use {' or '.join(model.model_fields)}"
         case "missing":
             key = error["loc"][-1]
             return f'lacks "{key}"; add {"one" if key == "id" else "what a person would say"}'
@@ -306,6 +307,8 @@ def _words(error: ErrorDetails, path: tuple[str | int, ...]) -> str:
             known = error.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
             wrong = "allows nothing" if path[0] == "allow" else "is not known"
             return f"{given[:40]!r} {wrong}; use {known}"
+        case "string_type" if path == ("command",) and isinstance(given, list | dict):
+            return f'is {kind_of(given)}; write the program as a text, and the rest in "args"'
         case "string_type" | "literal_error" | "string_unicode":
             return f"is {kind_of(given)}; write a text in double quotes"
         case "bool_type":
@@ -320,13 +323,3 @@ def _words(error: ErrorDetails, path: tuple[str | int, ...]) -> str:
             return "is no number of seconds; write one above 0, for example 20"
         case _:
             return f"is {kind_of(given)}; write an object in braces"
-
-
-def _nearest_key(path: tuple[str | int, ...]) -> str:
-    """Proposes the known key that is nearest to the last step of `path`, or names them all."""
-    *outer, key = path
-    models = {"enable_if": EnableCondition, "examples": ExampleEntry}
-    known = tuple(models[str(outer[0])].model_fields) if outer else KNOWN_KEYS
-    if near := difflib.get_close_matches(str(key), known, 1):
-        return f'did you mean "{near[0]}"?'
-    return f"use {' or '.join(known)}" if len(known) == 2 else f"use one of {', '.join(known)}"

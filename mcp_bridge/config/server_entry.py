@@ -1,20 +1,7 @@
 """What one server's entry means now: its settings, and whether the server is used.
 
-    command, args, env, cwd         a process to start, spoken to over stdin and stdout
-    env_file                        a file with more of its variables
-    url, headers, token, transport  a server elsewhere; `token` is sent as a bearer token
-    authorization_servers           where its sign-in may be, besides its own and public addresses
-    enabled (disabled)              whether to use it at all
-    auto_enable, enable_if          when to use it; requires_path gives it the room's path
-    timeout, connect_timeout        seconds for a call, and until the server is ready
-    share                           whether rooms in one process may use one session of it
-    allow                           what its owner vouches for: eval, env, command, ... (security/)
-    new_tools                       what becomes of tools that it adds later: offer or hold
-    only_tools, without_tools       which of its tools are offered
-    inputs                          what `${input:ID}` asks a person for
-    examples                        {tool: [{"say": "...", "arguments": {...}}]}
-
-A server is used always, never, with a path, or where something matches:
+`entry_model.py` lists the keys. A server is used always, never, with a path, or where something
+matches:
 
     "auto_enable": "always"       (when nothing is said)
     "auto_enable": "never"
@@ -24,13 +11,13 @@ A server is used always, never, with a path, or where something matches:
 Of several files one must be there, of several variables all must be set and not empty, and of the
 two kinds both must hold. A relative file is looked for in the room's path, or else in the working
 folder. `requires_path` keeps a server off without a path, and gives it the path as its last
-argument. `${NAME}` in any text of the first two lines is taken from the environment
-(`variables.py`).
+argument.
 """
 
 from __future__ import annotations
 
 import glob
+import io
 import os
 import re
 from collections.abc import Mapping
@@ -40,6 +27,8 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from dotenv import dotenv_values
+
 from mcp_bridge.config.document import FileValue, as_object
 from mcp_bridge.config.entry_model import (
     LOCAL_KEYS,
@@ -47,13 +36,10 @@ from mcp_bridge.config.entry_model import (
     TRANSPORTS,
     EnableCondition,
     ServerEntry,
-    check_entry,
 )
-from mcp_bridge.config.env_file import read_env_file
-from mcp_bridge.config.spellings import SpelledEntry, inputs_in
-from mcp_bridge.config.variables import VariableExpander
+from mcp_bridge.config.variables import VariableExpander, inputs_in
 from mcp_bridge.core.addresses import with_scheme
-from mcp_bridge.core.files import expand_home
+from mcp_bridge.core.files import expand_home, open_regular, read_rest
 from mcp_bridge.core.server_config import (
     EMPTY,
     AskedInput,
@@ -61,29 +47,37 @@ from mcp_bridge.core.server_config import (
     ServerConfig,
     TransportName,
 )
+from mcp_bridge.security import ownership
 from mcp_bridge.security.finding import in_one_sentence
 from mcp_bridge.security.policy import objections
 
 _SOCKET_SCHEMES: Final = ("ws", "wss")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_MAX_ENV_FILE_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class ActivationContext:
-    """What an entry's meaning depends on besides the file of servers."""
+class FileContext:
+    """What an entry's meaning depends on besides the entry."""
 
     environ: Mapping[str, str]
+    folder: Path
+    """The workspace that the file belongs to; a relative `env_file` is looked for there."""
+    is_project: bool = False
+    """Whether the servers of this file are started in `folder`."""
     room_path: str | None = None
     """A folder that the room's servers work in."""
-    folder: Path = Path()
-    """What a relative `env_file` is looked for in."""
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    """What the file asks for, as VS Code writes it; entries may have `inputs` of their own."""
     answers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What a person has answered to the file's inputs, by id."""
+    """What a person has answered to the inputs, by id."""
 
 
-def asked_inputs(place: FileValue, answers: Mapping[str, str]) -> tuple[AskedInput, ...]:
+def asked_inputs(
+    place: FileValue, entry: ServerEntry, answers: Mapping[str, str]
+) -> tuple[AskedInput, ...]:
     """Gives the inputs that an entry refers to, and that nobody has answered yet."""
-    known = {one.id: one for one in check_entry(place).inputs or ()}
+    known = {one.id: one for one in entry.inputs or ()}
     return tuple(
         AskedInput(
             id=name,
@@ -103,15 +97,13 @@ def _options(given: list[Any]) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str))
 
 
-def read_entry(spelled: SpelledEntry, name: str, context: ActivationContext) -> ServerConfig:
+def read_entry(
+    place: FileValue, entry: ServerEntry, name: str, context: FileContext
+) -> ServerConfig:
     """Gives the settings that an entry means now. This reads the disk.
 
     Raises: ConfigError.
     """
-    if spelled.off:
-        return ServerConfig(name=name, enabled=False, off_because=spelled.off)
-    place = spelled.place
-    entry = check_entry(place)
     transport = _transport(place, entry)
     local = transport == "stdio"
     for key in REMOTE_KEYS if local else LOCAL_KEYS:
@@ -143,7 +135,7 @@ def read_entry(spelled: SpelledEntry, name: str, context: ActivationContext) -> 
         args=(*args, given_path) if given_path else args,
         env=MappingProxyType(
             (
-                read_env_file(place / "env_file", read(place / "env_file"), context.folder)
+                _read_env_file(place / "env_file", read(place / "env_file"), context.folder)
                 if entry.env_file and not off
                 else {}
             )
@@ -237,11 +229,28 @@ def _headers(place: FileValue, entry: ServerEntry, read: Any) -> Mapping[str, st
     return MappingProxyType(headers)
 
 
+def _read_env_file(place: FileValue, written: str, folder: Path) -> dict[str, str]:
+    """Reads a NAME=value on each line. It must be as safe from others as the file of servers."""
+    path = folder / expand_home(written)
+    try:
+        with open_regular(path) as opened:
+            if (fault := ownership.fault(opened.fileno(), path)) is not None:
+                place.refuse(fault)
+            text = read_rest(opened, _MAX_ENV_FILE_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        place.refuse(f"{path.name} cannot be read ({error.strerror}); mend its path or mode")
+    except ValueError:
+        said = f"is over {_MAX_ENV_FILE_BYTES} bytes or no UTF-8; is it the right file?"
+        place.refuse(f"{path.name} {said}")
+    found = dotenv_values(stream=io.StringIO(text), interpolate=False)
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _is_one_line(value: str) -> bool:
     return value.isascii() and value.isprintable()
 
 
-def _reason_off(place: FileValue, entry: ServerEntry, context: ActivationContext) -> str:
+def _reason_off(place: FileValue, entry: ServerEntry, context: FileContext) -> str:
     """Says in a few words why the server of this entry is off; empty where it is on.
 
     A condition that does not go with the rest is refused though it counts for nothing.
@@ -262,7 +271,7 @@ def _reason_off(place: FileValue, entry: ServerEntry, context: ActivationContext
     return _reason_unmatched(condition, context) if condition else ""
 
 
-def _reason_unmatched(condition: EnableCondition, context: ActivationContext) -> str:
+def _reason_unmatched(condition: EnableCondition, context: FileContext) -> str:
     for name in condition.env_set:
         if not context.environ.get(name):
             return f"{name} is not set"

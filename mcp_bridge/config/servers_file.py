@@ -1,12 +1,13 @@
-"""Reads a file of servers: ours, or one that another program keeps.
+"""Reads a file of servers: ours, or one that another program keeps in the same way.
 
     {"time": {"command": ..., "args": [...], "env": {...}}, "docs": {"url": ...}}
-    {"mcpServers": {"time": {...}, "docs": {...}}}
+    {"mcpServers": {"time": {...}, "docs": {...}}}      Claude, Cursor, Windsurf, LM Studio, ...
+    {"servers": {"time": {...}, "docs": {...}}}         VS Code
     {"servers": [{"name": "time", "command": ...}, {"name": "docs", "url": ..., "token": ...}]}
 
-`groups.py` tells where in a file its servers may stand, `spellings.py` what other programs call
-their keys, `server_entry.py` what an entry may hold. A key that begins with `//` is a remark,
-whatever it holds; keys that other programs keep beside their servers are passed over.
+A key that begins with `//` is a remark, whatever it holds; keys that other programs keep beside
+their servers are passed over. A server beside a group would be seen by nobody who reads the group:
+it is an error. A file in another format is refused: `caal-node mcp import` converts it.
 
 What is wrong with one entry costs that one server: it is there with its `fault`, and down. Only a
 file that cannot be read at all is an error.
@@ -16,17 +17,18 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from mcp_bridge.config.document import DocumentSyntaxError, FileValue, as_object
-from mcp_bridge.config.groups import check_name, entries, groups, left_out, surroundings
+from mcp_bridge.config.document import DocumentSyntaxError, FileValue, as_object, kind_of
+from mcp_bridge.config.entry_model import check_entry, is_foreign, is_remark
 from mcp_bridge.config.input_answers import InputAnswers
-from mcp_bridge.config.other_files import parse_document
-from mcp_bridge.config.server_entry import ActivationContext, asked_inputs, read_entry
+from mcp_bridge.config.json_file import parse_json
+from mcp_bridge.config.other_programs import formats_in, how_to_import, is_server
+from mcp_bridge.config.server_entry import FileContext, asked_inputs, read_entry
 from mcp_bridge.config.spellings import in_our_words
 from mcp_bridge.core.errors import ConfigError
 from mcp_bridge.core.files import open_regular, read_rest
@@ -95,53 +97,135 @@ def parse_servers(
     answers: Mapping[str, str] | None = None,
 ) -> tuple[ServerConfig, ...]:
     """Does the same as `load_servers`, from the text itself. `file` is what errors call it."""
-    found = find_entries(text, file, environ=environ, room_path=room_path, answers=answers)
+    top = read_top(text, file, room_path)
+    found = entries_in(top, environ=environ, room_path=room_path, answers=answers)
     return tuple(one.config for one in found)
 
 
-def find_entries(
-    text: str,
-    file: str,
+def read_top(text: str, file: str, room_path: str | None = None) -> FileValue:
+    """Raises: ConfigError, where the file cannot be read, or is in another program's format."""
+    if Path(file).suffix.lower() in (".yaml", ".yml", ".toml"):
+        raise ConfigError(f"is no JSON; {how_to_import(file)}", file=file)
+    top = read_json(text, file)
+    for form in formats_in(top, project_folder(room_path)):
+        place = top
+        for key in form.group:
+            place = place / key
+        place.refuse(f"has servers in the format of {form.program}; {how_to_import(file)}")
+    return top
+
+
+def read_json(text: str, file: str) -> FileValue:
+    """Raises: ConfigError, where the text is no JSON or no object."""
+    try:
+        top = FileValue(file, parse_json(text))
+    except DocumentSyntaxError as error:
+        raise ConfigError(str(error), file=file, line=error.line) from None
+    top.members()
+    return top
+
+
+def entries_in(
+    top: FileValue,
     *,
     environ: Mapping[str, str] | None = None,
     room_path: str | None = None,
     answers: Mapping[str, str] | None = None,
 ) -> Iterator[FoundEntry]:
-    """Yields every server of a file. Raises: ConfigError, where the file cannot be read at all."""
-    try:
-        document = parse_document(text, file)
-    except DocumentSyntaxError as error:
-        raise ConfigError(str(error), file=file, line=error.line) from None
-    top = FileValue(file, document)
-    top.members()
-    groups_found = groups(top, room_path or os.getcwd())  # noqa: PTH109 - as its program writes it
-    around = surroundings(top, groups_found, room_path)
-    context = ActivationContext(
-        os.environ if environ is None else environ, room_path, around.folder, answers or EMPTY
-    )
+    """Yields every server of a file, whose format has been looked at."""
+    groups = groups_in(top)
+    context = _context(top, groups, os.environ if environ is None else environ, room_path, answers)
     seen: dict[str, int] = {}
-    for name, place in entries(top, groups_found):
-        found = FoundEntry(ServerConfig(name=name), EMPTY)
+    for name, place in _entries(top, groups):
+        config, ours = ServerConfig(name=name), EMPTY
         try:
-            check_name(name, place, groups_found)
-            if (line := seen.get(name) or document.twice.get(place.path)) is not None:
+            _check_name(name, place, groups)
+            if (line := seen.get(name) or top.document.twice.get(place.path)) is not None:
                 place.refuse(f"the server {name!r} stands in line {line} already; rename one")
-            spelled = in_our_words(place, around)
-            spelled = replace(spelled, off=spelled.off or left_out(top, name))
-            found = FoundEntry(
-                replace(found.config, remarks=spelled.remarks), spelled.place.members()
-            )
-            asks = asked_inputs(spelled.place, context.answers)
-            found = replace(found, config=replace(found.config, asks=asks))
-            config = read_entry(spelled, name, context)
-            found = replace(found, config=replace(config, remarks=spelled.remarks, asks=asks))
+            spelled, remarks = in_our_words(place, context)
+            config, ours = replace(config, remarks=remarks), spelled.members()
+            entry = check_entry(spelled)
+            config = replace(config, asks=asked_inputs(spelled, entry, context.answers))
+            meant = read_entry(spelled, entry, name, context)
+            config = replace(meant, remarks=remarks, asks=config.asks)
         except ConfigError as error:
             name = _name_of_its_own(name, seen)
-            transport = "http" if found.entry.get("url") else "stdio"
-            config = replace(found.config, name=name, transport=transport)
-            found = replace(found, config=_faulty(config, error, place))
+            transport = "http" if ours.get("url") else "stdio"
+            config = _faulty(replace(config, name=name, transport=transport), error, place)
         seen.setdefault(name, place.line)
-        yield found
+        yield FoundEntry(config, ours)
+
+
+def groups_in(top: FileValue) -> tuple[FileValue, ...]:
+    """Gives every group of servers in the file; none where the servers are at its top."""
+    groups = [top / "mcpServers"] if top.holds("mcpServers") else []
+    if top.holds("servers"):
+        value: Any = (top / "servers").value
+        if isinstance(value, list | dict) and not is_server(value):
+            groups.append(top / "servers")
+    return tuple(groups)
+
+
+def project_folder(room_path: str | None) -> str:
+    """Gives the folder whose servers count in Claude Code's file of all projects."""
+    return room_path or os.getcwd()  # noqa: PTH109 - as its program writes it
+
+
+def _context(
+    top: FileValue,
+    groups: Sequence[FileValue],
+    environ: Mapping[str, str],
+    room_path: str | None,
+    answers: Mapping[str, str] | None,
+) -> FileContext:
+    file = Path(top.file).absolute()
+    hidden = file.parent.name.startswith(".") and file.parent != Path.home()
+    folder = file.parent.parent if hidden else file.parent
+    is_project = bool(groups) and (hidden or file.name == ".mcp.json") and folder != Path.home()
+    inputs = top.members().get("inputs")
+    return FileContext(
+        environ,
+        folder=Path(room_path) if room_path else folder,
+        is_project=is_project,
+        room_path=room_path,
+        inputs=tuple(map(as_object, cast("list[Any]", inputs if isinstance(inputs, list) else []))),
+        answers=answers or EMPTY,
+    )
+
+
+def _entries(top: FileValue, groups: Sequence[FileValue]) -> Iterator[tuple[str, FileValue]]:
+    """Yields name and place of every server. A place may hold anything."""
+    for place in groups or (top,):
+        if isinstance(place.value, list):
+            for number, item in enumerate(place.items(), 1):
+                yield _listed_name(item) or f"server {number}", item
+            continue
+        for name, value in place.members().items():
+            if not (is_remark(name) or (is_foreign(name) and not is_server(value))):
+                yield name, place / name
+    for name, value in top.members().items() if groups else ():
+        if not is_remark(name) and is_server(value):
+            yield name, top / name
+
+
+def _check_name(name: str, place: FileValue, groups: Sequence[FileValue]) -> None:
+    """Raises: ConfigError, where the server has no name, or is where it must not be."""
+    if len(place.path) == 1 and groups:
+        place.refuse(f'is a server beside "{groups[0].key()}"; move it in there')
+    if not name.strip():
+        place.refuse("the server has no name; write one")
+    if isinstance(place.path[-1], int) and not _listed_name(place):
+        if "name" not in place.members():
+            place.refuse('lacks "name"; add one')
+        given = (place / "name").value
+        if isinstance(given, str):
+            (place / "name").refuse("is empty; write it, or remove the entry")
+        (place / "name").refuse(f"is {kind_of(given)}; write a text in double quotes")
+
+
+def _listed_name(item: FileValue) -> str:
+    name = as_object(item.value).get("name")
+    return name if isinstance(name, str) and name.strip() else ""
 
 
 def _name_of_its_own(name: str, taken: Container[str]) -> str:

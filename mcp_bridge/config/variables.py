@@ -1,4 +1,4 @@
-"""Fills in `${NAME}` in the texts of the file of servers.
+"""Fills in `${NAME}` in the texts of an entry.
 
     ${NAME}, ${env:NAME}     the variable of the environment; the second is Cursor's and VS Code's
     ${NAME:-text}            with a fallback, where it is not set or empty
@@ -15,13 +15,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, cast
 
-from mcp_bridge.config.document import FileValue
+from mcp_bridge.config.document import FileValue, as_object
 from mcp_bridge.config.entry_model import InputEntry
 from mcp_bridge.core.sanitize import looks_secret
 
+TEXT_KEYS: Final = ("command", "args", "env", "env_file", "cwd", "url", "headers", "token")
+"""The keys of an entry whose texts may hold variables."""
+
 _ESCAPE: Final = "$${"
+_INPUT: Final = re.compile(r"\$\{input:([^}$]+)\}")
 _FORM: Final = re.compile(
     r"\$\$\{"
     r"|\$\{(?P<written>(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*))"
@@ -31,6 +35,18 @@ _FORM: Final = re.compile(
 )
 """This matches the escape, a variable, an input, or anything else that begins like one. A fallback
 holds no variable."""
+
+
+def inputs_in(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Gives the ids of the inputs that an entry refers to."""
+    found: list[str] = []
+    for key in TEXT_KEYS:
+        value = entry.get(key)
+        held = [value, *as_object(value).values()]
+        if isinstance(value, list):
+            held = cast("list[Any]", value)
+        found += [name for text in held if isinstance(text, str) for name in _INPUT.findall(text)]
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(slots=True)

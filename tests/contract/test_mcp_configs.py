@@ -1,4 +1,4 @@
-"""Files of servers as other programs keep them: each is read as it is, and its servers start."""
+"""Files of servers as other programs keep them: each is read or imported, and its servers start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from mcp_bridge import ServerConfig, ServerManager, load_servers
+from mcp_bridge import ConfigError, ServerConfig, ServerManager, load_servers
+from mcp_bridge.config.import_servers import add_servers, entry_to_copy, read_found
 from mcp_bridge.config.input_answers import InputAnswers
 
 CONFIGS = Path(__file__).parents[1] / "data" / "mcp_configs"
@@ -40,6 +41,8 @@ class Program:
     tools: tuple[str, ...] = tuple(BOTH)
     off: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
+    imported: bool = False
+    """Whether the file is in a format that is not read, and has to be imported."""
 
 
 PROGRAMS = {
@@ -72,11 +75,13 @@ PROGRAMS = {
         {"url": FAR},
         tools=("get_current_time",),
         off=("far",),
+        imported=True,
     ),
     "continue": Program(
         ".continue/mcpServers/clock.yaml",
         {"env": {"WEATHER_KEY": "w-key-value"}},
         {"url": FAR, "transport": "http", "headers": BEARER},
+        imported=True,
     ),
     "copilot": Program(
         "mcp-config.json", far={"url": FAR, "transport": "http", "only_tools": {"search"}}
@@ -92,12 +97,14 @@ PROGRAMS = {
         {"url": FAR, "transport": "http", "headers": {"X-Key": "d-key-value"}, "timeout_s": 5},
         tools=("get_current_time",),
         off=("old",),
+        imported=True,
     ),
     "goose": Program(
         "config.yaml",
         {"env": {"NOTES_DIR": "/home/anna/notes", "WEATHER_KEY": "w-key-value"}, "timeout_s": 300},
         {"url": FAR},
-        off=("developer", "far"),
+        off=("far",),
+        imported=True,
     ),
     "junie": Program(".junie/mcp/mcp.json"),
     "kiro": Program(
@@ -115,7 +122,7 @@ PROGRAMS = {
             "timeout_s": 5,
         },
         {"url": FAR, "transport": "http", "headers": {"X-Key": "d-key-value"}},
-        off=("jira",),
+        imported=True,
     ),
     "roo": Program(
         ".roo/mcp.json",
@@ -136,14 +143,14 @@ PROGRAMS = {
             "cwd": ".",
         },
     ),
-    "vscode_settings": Program("settings.json"),
+    "vscode_settings": Program("settings.json", imported=True),
     "windsurf": Program(
         "mcp_config.json", far={"url": FAR, "headers": BEARER}, tools=("get_current_time",)
     ),
     "zed": Program(
         ".zed/settings.json",
         far={"url": FAR, "headers": {"Authorization": "Bearer a-token"}},
-        off=("from-extension",),
+        imported=True,
     ),
 }
 
@@ -158,17 +165,23 @@ def uvx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def load(program: str, folder: Path) -> dict[str, ServerConfig]:
-    """Read the file as its owner has it, with what they answered to its questions."""
+    """Read or import the file as its owner has it, with what they answered to its questions."""
     home = folder / "project"
     shutil.copytree(CONFIGS / program, home)
     for path in (home, *home.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)
     file = home / PROGRAMS[program].file
+    if PROGRAMS[program].imported:
+        with pytest.raises(ConfigError, match=f"run: caal-node mcp import {file} --all"):
+            load_servers(file, environ=ENVIRON)
+        found = {one.config.name: entry_to_copy(one) for one in read_found(file, ENVIRON)}
+        file = folder / "mcp_servers.json"
+        add_servers(file, found)
     answers = InputAnswers(folder / "answers.json")
     if program == "vscode":
         answers.keep(file, {"weather-key": "typed-in-value", "zone": "Asia/Tokyo"})
-    found = load_servers(file, environ=ENVIRON, answers=answers)
-    return {config.name: config for config in found}
+    configs = load_servers(file, environ=ENVIRON, answers=answers)
+    return {config.name: config for config in configs}
 
 
 def settings_of(config: ServerConfig, names: Mapping[str, Any], home: Path) -> dict[str, Any]:
@@ -183,7 +196,7 @@ def settings_of(config: ServerConfig, names: Mapping[str, Any], home: Path) -> d
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
-async def test_a_program_s_file_is_read_as_it_is_and_its_server_starts(
+async def test_a_program_s_file_is_read_or_imported_and_its_server_starts(
     program: str, tmp_path: Path, uvx: None
 ) -> None:
     expected = PROGRAMS[program]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import stat
 import tempfile
@@ -19,7 +20,7 @@ from caal_node.cli import mcp_import
 from caal_node.cli.mcp_commands import mcp_app
 from mcp_bridge import ConfigError, load_servers
 from mcp_bridge.config.import_servers import add_servers, entry_to_copy, read_found, what_it_starts
-from mcp_bridge.config.known_files import known_files
+from mcp_bridge.config.other_programs import known_files
 from mcp_bridge.core.server_config import ServerSecrets
 from tests.unit.test_mcp_config import SERVERS
 
@@ -130,7 +131,11 @@ def test_a_file_that_is_not_there_is_made_for_its_user_alone(tmp_path: Path) -> 
     [
         (OWN, "time", "time: is there already; rename one"),
         ("{", "a", "expected a key"),
-        ('{"context_servers": {"a": {"command": "x"}}}', "b", "belongs to another program"),
+        (
+            '{"context_servers": {"a": {"command": "x"}}}',
+            "b",
+            "in the format of Zed; run: caal-node",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_added_to_stays_as_it_was(
@@ -245,6 +250,31 @@ def test_all_or_those_that_were_named_are_copied_and_none_over_another(machine: 
 )
 def test_a_word_that_means_nothing_is_named(machine: Path, words: list[str], said: str) -> None:
     assert said in str(run(*words).exception)
+
+
+def test_the_command_that_a_refused_file_names_imports_all_that_it_held(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = machine / "my settings.json"
+    settings.write_text('{"context_servers": {"a": {"command": {"path": "x"}}}}', encoding="utf-8")
+    settings.chmod(0o600)
+    monkeypatch.setenv("CAAL_MCP_SERVERS", str(settings))
+    with pytest.raises(ConfigError) as refused:
+        load_servers(settings)
+    command = str(refused.value).partition("run: caal-node mcp ")[2].partition(", and name")[0]
+    assert run(*shlex.split(command)).exit_code == 0
+    (config,) = load_servers(machine / "mcp_servers.json")
+    assert (config.name, config.command) == ("a", "x")
+    assert command in str(run("import", "--all").exception), "where to copy to is still that file"
+
+
+def test_a_fault_is_shown_with_its_key(machine: Path) -> None:
+    (machine / "f.yaml").write_text("extensions:\n  a: {type: stdio, cmd: 5}\n", encoding="utf-8")
+    (machine / "f.yaml").chmod(0o600)
+    assert "extensions.a.command: is a number" in run("import", "f.yaml").output
+    (machine / "f.json").write_text('{"mcpServers": {"a": {"command": 5}}}', encoding="utf-8")
+    (machine / "f.json").chmod(0o600)
+    assert "mcpServers.a.command: is a number" in run("import", "f.json").output
 
 
 def test_a_person_chooses_by_number_and_is_asked_once(
