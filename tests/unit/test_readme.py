@@ -15,7 +15,9 @@ from caal_node.config.settings import FIELDS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+WORKER = (ROOT / "docs" / "livekit.md").read_text(encoding="utf-8")
+"""The page with a whole worker."""
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README + WORKER, re.DOTALL)
 COMMANDS = [line for kind, block in BLOCKS if kind == "sh" for line in block.splitlines() if line]
 
 
@@ -43,12 +45,14 @@ def test_every_piece_of_python_parses_and_imports_what_exists(block: str) -> Non
 
 
 async def test_the_snippet_that_tests_an_agent_passes_with_the_readmes_agent() -> None:
-    (program,) = (block for kind, block in BLOCKS if kind == "python" and "cli.run_app" in block)
+    programs = [block for kind, block in BLOCKS if kind == "python" and "class MyAgent" in block]
     (snippet,) = (block for kind, block in BLOCKS if kind == "python" and "ScriptedModel" in block)
-    names: dict[str, Any] = {"__name__": "agent"}
-    exec(program, names)  # noqa: S102 - the README's own lines
-    exec(f"async def main():\n{_indented(dedent(snippet))}", names)  # noqa: S102 - as above
-    await names["main"]()
+    assert len(programs) == 2
+    for program in programs:
+        names: dict[str, Any] = {"__name__": "agent"}
+        exec(program, names)  # noqa: S102 - the README's own lines
+        exec(f"async def main():\n{_indented(dedent(snippet))}", names)  # noqa: S102 - as above
+        await names["main"]()
 
 
 def _indented(block: str) -> str:
