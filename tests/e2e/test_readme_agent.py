@@ -1,4 +1,4 @@
-"""The README's program runs as it is pasted: in a real room, with speech on this machine."""
+"""The documented worker runs as it is pasted: in a real room, with speech on this machine."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.stand_in_model import Asked, Call, Reply, StandInModel
 
 pytestmark = [pytest.mark.livekit, pytest.mark.speech, pytest.mark.alone]
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "livekit.md"
 TURN_S = 120.0
 
 
 def pasted() -> str:
-    """The block of the README that is a whole program."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    """The block of the page that is a whole program."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (program,) = (block for block in blocks if "cli.run_app" in block)
     return program
 
@@ -46,7 +46,7 @@ async def turn(scene: RoomScene, request: SpokenRequest) -> list[Event]:
     return events
 
 
-async def test_the_readmes_agent_hears_a_request_runs_its_tool_and_is_heard(
+async def test_the_documented_worker_hears_a_request_runs_its_tool_and_is_heard(
     livekit: LiveKit, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(fetch_local, stt="local", tts="local")
