@@ -33,6 +33,8 @@ class RecordedBackend:
 
     def __init__(self, backend: Backend, folder: Path) -> None:
         self.asked = 0
+        self.used: Final = set[str]()
+        """The keys of the requests that were answered."""
         self._backend: Final = backend
         self._folder: Final = folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -50,7 +52,8 @@ class RecordedBackend:
 
     async def ask(self, request: BackendRequest) -> AsyncGenerator[Chunk]:
         """The same as `Backend.ask`. Errors are not kept."""
-        key = hashlib.sha256(f"{self.model}\n{_numbered(request)}".encode()).hexdigest()[:24]
+        key = key_of(self.model, request)
+        self.used.add(key)
         path = self._folder / f"{key}.json"
         if not path.exists():
             self.asked += 1
@@ -60,13 +63,18 @@ class RecordedBackend:
                     chunks.append(chunk)
             path.write_text(json.dumps(list(map(_written, chunks))), encoding="utf-8")
         for row in json.loads(path.read_text(encoding="utf-8")):
-            yield _read(row)
+            yield read_chunk(row)
 
     async def aclose(self) -> None:
         await self._backend.aclose()
 
 
 _ID: Final = re.compile(r"(?<=\bid=')[^']*(?=')|(?<=call_id=')[^']*(?=')")
+
+
+def key_of(model: str, request: BackendRequest) -> str:
+    """Return what a request is known by: it tells the same from another, whatever its ids are."""
+    return hashlib.sha256(f"{model}\n{_numbered(request)}".encode()).hexdigest()[:24]
 
 
 def _numbered(request: BackendRequest) -> str:
@@ -91,7 +99,8 @@ def _written(chunk: Chunk) -> list[Any]:
             raise TypeError(f"a server that runs tools itself is not recorded: {chunk}")
 
 
-def _read(row: list[Any]) -> Chunk:
+def read_chunk(row: list[Any]) -> Chunk:
+    """Read a chunk as it was written."""
     kind, *rest = row
     if kind == "text":
         tokens = (
