@@ -278,7 +278,7 @@ class Settings(BaseModel):
     hold it to a schema, else JSONL."""
     needless_calls: bool = True
     """Whether a call without grounds is dropped and the model asked to answer instead. See
-    docs/needless-calls.md."""
+    docs/small-models.md."""
     server_runs_tools: bool = False
     """Whether words behind a call on `/v1` are the answer of a server that has run it by itself,
     and says so nowhere. Else a model wrote them that did not wait, and nobody hears them."""
@@ -327,13 +327,13 @@ class Settings(BaseModel):
     is for the reply, and for what the estimate misses."""
     references: bool = True
     """Whether the model is told what "the second one" or "there" means by what tools have said. See
-    docs/references.md."""
+    docs/small-models.md."""
     examples: Annotated[Mapping[str, Examples], Field(max_length=500)] = {}
     """For each tool name, words that people say for it, with the call's arguments."""
 
     # The tools.
     tools: Annotated[InstanceOf[Policy], BeforeValidator(_policy)] = Policy()
-    """What may be called, and by whom; see docs/policy.md. A policy that cannot be read is one with
+    """What may be called, and by whom; see docs/safety.md. A policy that cannot be read is one with
     faults, and no error: reading goes on with it."""
     mcp_servers: Path = Path(MCP_SERVERS)
     mcp_path: Path | None = None
@@ -356,7 +356,7 @@ class Settings(BaseModel):
     tool_timeout: Annotated[float, Field(gt=0, le=600)] = 20
     """Seconds for one call. After longer silence people think that the line is broken."""
     dry_run: bool = False
-    """Whether no tool runs, and people only hear what would have been done. See docs/limits.md."""
+    """Whether no tool runs, and people only hear what would have been done. See docs/safety.md."""
     own_tools: Literal["livekit", "bounded"] = "livekit"
     """How the agent's own function tools run: as in plain LiveKit, or with the deadline, the short
     results and the order of remote ones."""
@@ -381,9 +381,9 @@ class Settings(BaseModel):
     search_if_hedged: bool = True
     """Whether one search, if a tool can, replaces a reply that says that it cannot know."""
     claims: bool = True
-    """Whether a reply that claims what no call has done is corrected. See docs/honesty.md."""
+    """Whether a reply that claims what no call has done is corrected. See docs/small-models.md."""
     facts: bool = True
-    """Whether an answer is checked against its results. See docs/honesty.md."""
+    """Whether an answer is checked against its results. See docs/small-models.md."""
     speakable: bool = True
     """Whether the model's text (`5 km/h`, tables, links) is made speakable. See docs/speech.md."""
     cues: bool = True
@@ -405,10 +405,10 @@ class Settings(BaseModel):
     # The network.
     network: Annotated[NetworkPolicy, BeforeValidator(_network)] = NetworkPolicy()
     """Where this process may connect to: `any`, `local`, `lan`, or ranges and names. See
-    docs/network.md."""
+    docs/security.md."""
     # What leaves the conversation.
     redaction: Redactions = RedactionSettings()
-    """What is taken out of texts beside secrets: see docs/redaction.md."""
+    """What is taken out of texts beside secrets: see docs/security.md."""
     trace: Path | None = None
     """A file to which every event is written, as a line of JSON without any words."""
     trace_content: bool = False

@@ -22,4 +22,4 @@ class Caller:
     """The participant's identity, by whose token LiveKit vouches for it; "" where none is known."""
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
     """The participant's attributes. Whoever makes the tokens can let participants change their own:
-    docs/policy.md says what may rest on them."""
+    docs/safety.md says what may rest on them."""

@@ -72,7 +72,7 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationAsked:
-    """A person is asked whether a call may run. docs/confirmation.md says how a button answers."""
+    """A person is asked whether a call may run. docs/safety.md says how a button answers."""
 
     type: ClassVar[str] = "confirmation_asked"
     call_id: str
@@ -263,7 +263,7 @@ class AgentVoice:
 
 
 Timing: TypeAlias = PersonSpoke | ModelRequestEnded | AgentVoice
-"""Events that only say when something was. They go to the trace alone (docs/trace.md)."""
+"""Events that only say when something was. They go to the trace alone (docs/operate.md)."""
 Event: TypeAlias = (
     Timing
     | UserSaid

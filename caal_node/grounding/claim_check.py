@@ -27,8 +27,8 @@ Claim: TypeAlias = Literal["done", "underway", "promise", "looked"]
 CLAIMS: Final[tuple[Claim, ...]] = ("done", "underway", "promise", "looked")
 """The labels of clauses that claim something of the agent."""
 CLAIMED: Final = 0.6
-"""Odds together from which a clause is a claim. See docs/honesty.md for what that holds and lets
-through."""
+"""Odds together from which a clause is a claim. docs/small-models.md says what that finds and what
+it lets through."""
 SURELY: Final = 0.8
 """The same where the person wants nothing done."""
 HINTED: Final = 0.3

@@ -19,7 +19,7 @@ less surely small talk, as much that people say of themselves is a wish. Empty: 
 KNOWLEDGE: Final = 0.6
 TALK: Final = 0.85
 STATEMENT: Final = 0.7
-"""Odds from which a plain answer is likely, each for its reason (docs/needless-calls.md has what
+"""Odds from which a plain answer is likely, each for its reason (docs/small-models.md has what
 they cost and gain)."""
 THANKS: Final = 0.25
 """Odds of small talk from which "that's all for now" is some as well; "stop" may be for a tool."""

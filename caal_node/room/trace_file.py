@@ -3,7 +3,7 @@
 By default a line says when, what, by which tool, how it ended and how long that took, and of texts
 only how many characters they have. The whole of it, redacted, is written where the owner asks for
 that (`trace_content`). `at` is the wall clock's time, for people; `mono_s` is the monotonic clock's
-in seconds, which counts from a moment of its own and is exact (docs/trace.md).
+in seconds, which counts from a moment of its own and is exact (docs/operate.md).
 """
 
 from __future__ import annotations

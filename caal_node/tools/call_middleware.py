@@ -59,7 +59,7 @@ class ToolCallRequest:
     context: RunContext[Any] | None = None
     """LiveKit's context of the call; None for a call that comes from outside the conversation."""
     confirmation: str = ""
-    """The hash of the call that a caller of the API says yes to; see docs/confirmation.md."""
+    """The hash of the call that a caller of the API says yes to; see docs/safety.md."""
     redact: Callable[[str], str] = str
     """It takes secrets out of a text that people see or hear."""
     emit: Callable[[Event], None] = lambda _: None

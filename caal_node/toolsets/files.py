@@ -40,7 +40,7 @@ class FilesOptions(ToolsetOptions):
 
 
 class Files(ConfiguredToolset):
-    """See docs/toolsets/files.md."""
+    """See docs/toolsets.md."""
 
     NAME: ClassVar[str] = "files"
     SUMMARY: ClassVar[str] = "Lists and reads files in folders that you name, and nowhere else."

@@ -17,7 +17,8 @@ PAGE = ROOT / "docs" / "security.md"
 @cache
 def promised() -> dict[str, list[str]]:
     """The table's rows: a promise, and the areas or attacks that are named for it."""
-    _, table = PAGE.read_text(encoding="utf-8").split("## Each promise and its attacks")
+    _, table = PAGE.read_text(encoding="utf-8").split("## Each promise and its attacks\n")
+    table, *_ = re.split(r"^#", table, flags=re.MULTILINE)
     rows = (line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("|"))
     return {row[0]: re.findall(r"`([^`]+)`", row[1]) for row in list(rows)[2:]}
 

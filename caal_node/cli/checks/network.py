@@ -47,7 +47,7 @@ def _findings(settings: Settings) -> Iterator[Finding]:
         yield warn(NETWORK, found, "Unset HTTP_PROXY and the like, or set CAAL_NETWORK=any.")
     if unseen := [name for name in UNSEEN if name in sys.modules]:
         found = f"{', '.join(unseen)} is loaded, and connects past Python's sockets"
-        yield warn(NETWORK, found, "See what loads it; docs/network.md says what can hold it.")
+        yield warn(NETWORK, found, "See what loads it; docs/security.md says what can hold it.")
 
 
 def _outside(settings: Settings, url: str) -> str | None:
@@ -92,7 +92,7 @@ def _models_elsewhere(settings: Settings) -> Iterator[Finding]:
             found = (
                 f"{model.model} is a plugin, which is kept in as far as it uses Python's sockets"
             )
-            yield warn(NETWORK, found, "See that it has no C or Rust client (docs/network.md).")
+            yield warn(NETWORK, found, "See that it has no C or Rust client (docs/security.md).")
         elif model.api == "ollama" and model.model.endswith(("-cloud", ":cloud")):
             found = f"{model.model} runs in Ollama's cloud, which this machine's Ollama asks"
             yield fail(NETWORK, found, "Set CAAL_MODEL to one that runs here.")

@@ -41,8 +41,8 @@ def _open(policy: Policy, left: Sequence[str]) -> Finding:
     count = f"{len(left)} tools change" if len(left) > 1 else "1 tool changes"
     found = f"{_summary(policy)}; {count} something, and anybody may call: {names}{more}"
     if policy.mode == "house" and not policy.rules:
-        return ok(POLICY, found, "Rules in caal.toml say who may: docs/policy.md.")
-    mend = "Allow them by a rule, or deny them to those who may not (docs/policy.md)."
+        return ok(POLICY, found, "Rules in caal.toml say who may: docs/safety.md.")
+    mend = "Allow them by a rule, or deny them to those who may not (docs/safety.md)."
     return warn(POLICY, found, mend)
 
 

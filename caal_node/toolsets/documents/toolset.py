@@ -81,7 +81,7 @@ class DocumentsOptions(ToolsetOptions):
 
 
 class Documents(ConfiguredToolset):
-    """See docs/toolsets/documents.md."""
+    """See docs/toolsets.md."""
 
     NAME: ClassVar[str] = "documents"
     SUMMARY: ClassVar[str] = (

@@ -52,7 +52,7 @@ class MemoryOptions(ToolsetOptions):
 
 
 class Memory(ConfiguredToolset):
-    """See docs/toolsets/memory.md."""
+    """See docs/toolsets.md."""
 
     NAME: ClassVar[str] = "memory"
     SUMMARY: ClassVar[str] = "Remembers what you tell it of yourself, each person apart."
