@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from caal_node.context.one_line_json import MIN_CHARS, to_line
-from caal_node.context.plain_values import JsonTexts, noted_items
+from caal_node.context.one_line_json import MIN_CHARS, JsonTexts, noted_items, to_line
 
 MAX_ENTRIES: Final = 32
 """Results that are kept. A conversation refers back to fewer."""

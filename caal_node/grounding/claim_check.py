@@ -31,7 +31,7 @@ CLAIMED: Final = 0.6
 it lets through."""
 SURELY: Final = 0.8
 """The same where the person wants nothing done."""
-HINTED: Final = 0.3
+HINTED: Final = 0.15
 """Odds of a claim from which a clause that tells a result of what was asked for is one."""
 CLAUSE_CHARS: Final = 5 * READ_CHARS
 """Characters of a clause in which quotes are looked for, and what is left of it judged."""

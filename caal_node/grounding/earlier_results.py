@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeAlias, cast
 
-from caal_node.context.plain_values import JsonTexts, noted_items
+from caal_node.context.one_line_json import JsonTexts, noted_items
 from caal_node.context.tool_data import ToolData
 from caal_node.context.window import DATA_ID, SHORTENED
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem

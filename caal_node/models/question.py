@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import (
@@ -21,6 +22,9 @@ from caal_node.grounding.reference_hint import hinted
 from caal_node.grounding.references import Reference
 from caal_node.models.reply_limits import AS_NATIVE, TextLimits
 from caal_node.reply_parser.escaping import escape_markers
+
+ITEMS_KEPT: Final = 256
+"""Items whose escaped form is kept, so that a request costs what its newest turn does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,7 @@ class Question:
         )
 
 
+@lru_cache(ITEMS_KEPT)
 def _escaped(item: WindowItem) -> WindowItem:
     match item:
         case SystemItem() | ToolsItem():

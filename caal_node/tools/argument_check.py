@@ -13,8 +13,7 @@ from caal_node.core.errors import InvalidArguments
 from caal_node.grounding.said_units import Misfit, refuse_misfits
 from caal_node.reply_parser.tool_index import mapping
 from caal_node.tools.table import ToolEntry
-from mcp_bridge.security.schema_check import faults_of
-from mcp_bridge.security.schema_walk import Fault
+from mcp_bridge.security.schema_check import Fault, faults_of
 
 FAULTS_MAX: Final = 3
 """Faults named at once: a model mends three, and loses its way in ten."""

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mcp_bridge.security.patterns import MAX_PATTERN_CHARS, compiled
-from mcp_bridge.security.schema_check import faults_of
-from mcp_bridge.security.schema_walk import MAX_DEPTH, Fault
+from mcp_bridge.security.schema_check import MAX_DEPTH, Fault, faults_of
 
 
 def faults(schema: Any, value: Any) -> list[Fault]:
