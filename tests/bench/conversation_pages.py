@@ -25,8 +25,7 @@ FIRST_LINES: Final = """# The worst transcripts
 
 Conversations with real small models, as `python -m tests.bench.conversations` has played them: of \
 {count} that were played without the checks of replies and of calls, the {shown} worst, and the \
-same with all of them at their defaults ([honesty.md](honesty.md), \
-[needless-calls.md](needless-calls.md), [references.md](references.md)). This page is made by \
+same with all of them at their defaults ([small models](small-models.md)). This page is made by \
 `python -m tests.bench.conversation_pages`, and nothing in it is chosen by hand. A call is \
 `tool(arguments)`, with how it ended where that is not well. In bold is what the script of the \
 tools knows to be wrong: a **claim** that no call covers, a **fact** that is in no result, a \
