@@ -148,12 +148,12 @@ class _FactCheck:
     @cached_property
     def _names(self) -> StatedNames:
         every = (*self._ledger.turn, *self._earlier)
-        tools = (f"{entry.tool} {entry.description[:KNOWN_CHARS]}" for entry in every)
-        return StatedNames(stem(word) for text in (*self._told, *tools) for word in words(text))
+        tools = {f"{entry.tool} {entry.description[:KNOWN_CHARS]}" for entry in every}
+        return StatedNames(self._values.words | {stem(w) for tool in tools for w in words(tool)})
 
     @cached_property
     def _times(self) -> StatedTimes:
-        return StatedTimes((entry.result for entry in self._found), self._told)
+        return StatedTimes((entry.result for entry in self._found), self._values)
 
     @cached_property
     def _states(self) -> StatedStates:
@@ -164,7 +164,8 @@ class _FactCheck:
         said = {word.lower() for word in words(_ANSWER.sub("", clause))}
         if not said.isdisjoint(_NOTHING):
             return Say(clause)
-        unknown = self._values.has_unknown(clause) or self._names.unknown_in(clause)
+        told = self._values
+        unknown = told.is_whole and (told.has_unknown(clause) or self._names.unknown_in(clause))
         if not (unknown or self._states_something(clause)):
             return Say(clause)
         kinds = {kind_of(entry) for entry in self._ledger.turn}

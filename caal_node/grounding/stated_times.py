@@ -8,22 +8,19 @@ than that of their only date, and a time zone that neither they nor anybody's wo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Final
 
 from caal_node.grounding.fact_words import WORDS
-from caal_node.grounding.quantities import TEXT_CHARS, Stated, stated_in
+from caal_node.grounding.quantities import Stated, stated_in
 from caal_node.grounding.spoken_times import HALF_DAY, weekday_of
+from caal_node.grounding.told_values import HOURS, ToldValues
 from caal_node.policy.heard_words import stem, words
 
-FOUND_CHARS: Final = 2_000
-"""Characters of results that are read, at most once an answer. Where there are more, nothing is
-corrected, as what is not read may have it."""
-TOLD_CHARS: Final = 6_000
-"""The same of what else was told, which is read where a time seems wrong."""
-HOURS: Final = 12
-"""Hours of a clock's face."""
+FOUND_CHARS: Final = 1_500
+"""Characters of results that are read, 10 ms at most, once an answer. Where there are more, nothing
+is corrected, as what is not read may have it."""
 _OFFSET: Final = re.compile(r"\b(?:UTC|GMT) ?([+\-−])(\d{1,2})(?::(\d\d))?", re.IGNORECASE)
 _WRITTEN_OFFSET: Final = re.compile(r"[+-](\d\d):?(\d\d)\b")
 _ZONE: Final = re.compile(
@@ -42,29 +39,17 @@ class StatedTimes:
         told: What else may rightly be told: arguments, earlier results, what was said.
     """
 
-    def __init__(self, results: Iterable[str], told: Iterable[str]) -> None:
+    def __init__(self, results: Iterable[str], told: ToldValues) -> None:
         self._results: Final = "\n".join(results)
-        self._told_texts: Final = tuple(told)
+        self._told: Final = told
 
     @cached_property
     def _found(self) -> Stated:
         return stated_in(self._results)
 
-    @cached_property
-    def _told(self) -> Sequence[Stated]:
-        return [
-            stated_in(text[at : at + TEXT_CHARS])
-            for text in self._told_texts
-            for at in range(0, len(text), TEXT_CHARS)
-        ]
-
-    @cached_property
-    def _mentioned(self) -> str:
-        return "\n".join((self._results, *self._told_texts))
-
     def rightly(self, clause: str) -> str:
         """Return the clause with its times corrected."""
-        if len(self._results) > FOUND_CHARS or sum(map(len, self._told_texts)) > TOLD_CHARS:
+        if len(self._results) > FOUND_CHARS:
             return clause
         stated = stated_in(clause)
         if not (stated.times or stated.days) or not (self._found.times or self._found.days):
@@ -82,8 +67,7 @@ class StatedTimes:
             }
             if not (opposite and time.is_sure and time.half_known):
                 continue
-            known = [time for each in (self._found, *self._told) for time in each.times]
-            if any(map(time.is_same, known)):
+            if any(map(time.is_same, self._found.times)) or self._told.has_time(clause, time):
                 continue
             if right := _in_other_half(clause[time.start : time.end], opposite.pop()):
                 yield time.start, time.end, right
@@ -96,24 +80,24 @@ class StatedTimes:
         if any(figure.number.ordinal for figure in stated.figures):
             return  # "Monday, the 16th" may have both wrong
         (day,), (right,) = stated.days, known
-        may_be = {right, *(weekday_of(day) for each in self._told for day in each.days)}
-        if right is None or day.weekday in may_be:
+        if right is None or day.weekday == right or self._told.has_day(day):
             return
         name = WORDS["weekdays"][right].capitalize()
         yield day.start, day.start + len(words(clause[day.start :])[0]), name
 
     def _zones(self, clause: str) -> Iterator[tuple[int, int, str]]:
+        mentioned = f"{self._results}\n{self._told.text}"
         for match in _OFFSET.finditer(clause):
             sign = "+" if match[1] == "+" else "-"
             offset = f"{sign}{match[2]:0>2}{match[3] or '00'}"
-            written = _WRITTEN_OFFSET.finditer(self._mentioned)
+            written = _WRITTEN_OFFSET.finditer(mentioned)
             if any(f"{one[0][0]}{one[1]}{one[2]}" == offset for one in written):
                 continue
             opening = _BRACKETS.search(clause, 0, match.start())
             closing = clause.find(")", match.end())
             if opening and closing >= 0:
                 yield opening.start(), closing + 1, ""
-        known = frozenset(map(stem, words(self._mentioned)))
+        known = frozenset(map(stem, words(mentioned)))
         for match in _ZONE.finditer(clause):
             place = frozenset(map(stem, words(match["name"]))) - _CLOCK_CHANGES
             if place and place.isdisjoint(known):

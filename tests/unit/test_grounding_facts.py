@@ -53,6 +53,15 @@ def test_where_nothing_was_found_only_what_was_told_before_is_told() -> None:
         assert said(fact_check(lambda: ledger), clause) == sentence("found_nothing")
 
 
+def test_where_too_much_was_told_to_be_searched_it_may_have_been_told() -> None:
+    calls = tuple(
+        entry({"events": []}, {f"at{n}": "half past 7 on 3 March, " * 40 for n in range(20)})
+        for _ in range(32)
+    )
+    check = fact_check(of("what is on", calls))
+    assert said(check, "Anton is coming for 300 euros.") == "Anton is coming for 300 euros."
+
+
 @pytest.mark.parametrize(
     ("result", "clause", "heard"),
     [
