@@ -12,7 +12,7 @@ import argparse
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -29,8 +29,6 @@ from tests.bench.small_models import SLOW
 FOLDER: Final = Path(__file__).parent / "data" / "frozen"
 REPLIES: Final = FOLDER / "replies.jsonl.gz"
 HEARD: Final = FOLDER / "heard.json"
-MODEL: Final = "q05"
-"""The model's name as it was recorded. It is part of each request."""
 KEPT: Final = ("say", "calls", "spoken", "requests", "corrected")
 """What is kept of a turn."""
 
@@ -38,13 +36,15 @@ KEPT: Final = ("say", "calls", "spoken", "requests", "corrected")
 class ReplayedBackend:
     """Answers each request as it was answered once. `unknown` counts those that never were."""
 
-    model = MODEL
     address = "http://127.0.0.1:1"
 
     def __init__(self) -> None:
         rows = map(json.loads, gzip.decompress(REPLIES.read_bytes()).splitlines())
         self._replies: Final = {row["request"]: row["chunks"] for row in rows}
-        self._capabilities: Final = Capabilities(**json.loads(HEARD.read_text())["capabilities"])
+        kept = json.loads(HEARD.read_text(encoding="utf-8"))
+        self.model: Final[str] = kept["model"]
+        """Its name as it was recorded, which is part of each request."""
+        self._capabilities: Final = Capabilities(**kept["capabilities"])
         self.unknown = 0
 
     async def capabilities(self) -> Capabilities:
@@ -108,22 +108,19 @@ async def record(url: str, name: str, folder: Path) -> None:
         known = await ollama.capabilities()
     finally:
         await ollama.aclose()
-    keep(told, known, folder, recorded.used)
+    keep({"model": name, "capabilities": vars_of(known), "conversations": told}, folder, recorded)
 
 
-def keep(
-    told: Mapping[str, Any], known: Capabilities, replies: Path, used: Collection[str]
-) -> None:
+def keep(played: Mapping[str, Any], replies: Path, recorded: RecordedBackend) -> None:
     """Write the conversations, and the replies that they used."""
     FOLDER.mkdir(exist_ok=True)
     lines = [
         json.dumps({"request": path.stem, "chunks": json.loads(path.read_text(encoding="utf-8"))})
         for path in sorted(replies.glob("*.json"))
-        if path.stem in used
+        if path.stem in recorded.used
     ]
     REPLIES.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
-    written = {"capabilities": vars_of(known), "conversations": told}
-    HEARD.write_text(json.dumps(written, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    HEARD.write_text(json.dumps(played, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 def vars_of(known: Capabilities) -> dict[str, Any]:
