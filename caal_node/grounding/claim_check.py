@@ -147,8 +147,11 @@ def _tells_result(clause: str, odds: Mapping[str, float], ledger: Ledger) -> boo
     said = stems(clause)
     if not said.isdisjoint(_ALREADY) or _shared(clause, ledger) <= COMMON:
         return False
-    if not says_state(clause) and (ledger.turn or share(odds, CLAIMS) < HINTED):
-        return False  # a failed call may tell how things are
+    if not says_state(clause):
+        if ledger.turn or share(odds, CLAIMS) < HINTED:
+            return False  # a failed call may tell how things are
+        if " " in (request := ledger.request.strip(_MARKS)) and request in clause:
+            return False  # "You said ..." repeats the request and tells no result
     return share(odds, (*CLAIMS, "state")) >= CLAIMED
 
 

@@ -99,6 +99,12 @@ def test_a_report_of_how_things_are_is_no_claim_unless_they_were_to_be_changed()
     assert not says("The light is on.", ledger(request="Could you turn on the light?"))
 
 
+def test_the_request_repeated_is_no_result() -> None:
+    request = "hello and some unremarkable considerations concerning narrow terminals"
+    assert says(f"You said {request}.", ledger(request=request))
+    assert says("You said turn it on in the hall.", ledger(request="turn it on in the hall"))
+
+
 def test_a_condition_holds_for_the_rest_of_its_sentence() -> None:
     check = ClaimCheck(lambda: Ledger("turn off the lamp"))
     assert check.check("If you like, ") == Say("If you like, ")
