@@ -19,6 +19,7 @@ from caal_node.version import __version__
 
 if TYPE_CHECKING:
     from caal_node.agent import CaalAgent
+    from caal_node.config.process_guard import guard_process
     from caal_node.context.tool_data import ToolDataCache
     from caal_node.conversation import Conversation, TurnRecord
     from caal_node.models.llm import LLM
@@ -36,6 +37,7 @@ __all__ = [
     "TurnRecord",
     "__version__",
     "effect",
+    "guard_process",
     "parse_reply",
 ]
 
@@ -48,6 +50,7 @@ _HOMES = {
     "ToolDataCache": "caal_node.context.tool_data",
     "TurnRecord": "caal_node.conversation",
     "effect": "caal_node.tools.effects",
+    "guard_process": "caal_node.config.process_guard",
     "parse_reply": "caal_node.reply_parser",
 }
 

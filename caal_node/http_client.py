@@ -16,20 +16,15 @@ from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final, cast
 
-# httpx2 loads it with its first client: 100 ms, which would be on the event loop.
-import httpcore2
 import httpx2
+
+from mcp_bridge.core.bounded_http import bounded
 
 ANSWER_MAX_BYTES: Final = 1_048_576
 """Bytes of an answer, where the caller does not say."""
 PIECES_MAX: Final = 131_072
 """Pieces in which an answer may come. Each costs a tenth of a millisecond, however short it is, and
 no server needs more: 30,000 tokens, four times over."""
-HEAD_BYTES: Final = 16_384
-"""Bytes of an answer's head: 100 KB of short headers would take 40 ms. Servers allow their own
-clients 8 to 16 KiB."""
-READ_BYTES: Final = 8_192
-"""Bytes that are read at once: as many as hold 300 heads of `100 Continue`."""
 STEP_S: Final = 0.005
 """Seconds that reading goes on before the event loop gets its turn."""
 
@@ -59,8 +54,6 @@ class LoopTurns:
 
 def open_client(max_bytes: int = ANSWER_MAX_BYTES, **options: Any) -> httpx2.AsyncClient:
     """Open a client with `options` of `httpx2.AsyncClient`, for answers of up to `max_bytes`."""
-    connection: Any = httpcore2.AsyncHTTP11Connection
-    connection.MAX_INCOMPLETE_EVENT_SIZE, connection.READ_NUM_BYTES = HEAD_BYTES, READ_BYTES
 
     async def check(response: httpx2.Response) -> None:
         if coding := packing_of(response):
@@ -70,11 +63,13 @@ def open_client(max_bytes: int = ANSWER_MAX_BYTES, **options: Any) -> httpx2.Asy
         stream = cast(httpx2.AsyncByteStream, response.stream)
         response.stream = _CountedBody(stream, max_bytes)
 
-    return httpx2.AsyncClient(
-        headers={"Accept-Encoding": "identity", **options.pop("headers", {})},
-        event_hooks={"response": [check]},
-        cookies=CookieJar(DefaultCookiePolicy(netscape=False)),
-        **options,
+    return bounded(
+        httpx2.AsyncClient(
+            headers={"Accept-Encoding": "identity", **options.pop("headers", {})},
+            event_hooks={"response": [check]},
+            cookies=CookieJar(DefaultCookiePolicy(netscape=False)),
+            **options,
+        )
     )
 
 

@@ -3,16 +3,11 @@
 LiveKit then names it when a worker starts, loads it before a room needs it, and has it fetch its
 files: `python -m livekit.agents download-files`. All that is logged is under the logger
 `caal_node`, the bridge's own loggers too.
-
-LiveKit's spans hold what people said, prompts, arguments and results, and go to whatever exporter a
-program has set up. LiveKit strips them of it where LIVEKIT_TELEMETRY_ALLOW_PII says so, and here
-that is the default: who wants whole spans sets it to 1.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from typing import Final
 
@@ -21,8 +16,6 @@ from livekit.agents import Plugin
 from caal_node.version import __version__
 
 PACKAGE: Final = "livekit.plugins.caal"
-ALLOW_CONTENT: Final = "LIVEKIT_TELEMETRY_ALLOW_PII"
-"""LiveKit's own variable; a program's `set_tracer_provider(..., allow_pii=True)` wins over it."""
 logger = logging.getLogger("caal_node")
 
 
@@ -39,10 +32,10 @@ class CaalPlugin(Plugin):
             ConfigError: a setting is wrong, or a weight cannot be fetched.
         """
         # Most who have the plugin never fetch anything.
-        from caal_node.config.bounded_settings import bounded_settings
+        from caal_node.config.process_guard import guard_process
         from caal_node.weights.needed import fetch_needed
 
-        fetch_needed(bounded_settings())
+        fetch_needed(guard_process())
 
 
 def register() -> None:
@@ -56,6 +49,5 @@ def register() -> None:
         Plugin.register_plugin(CaalPlugin())
 
 
-os.environ.setdefault(ALLOW_CONTENT, "0")
 # `mcp_bridge` knows nothing of this package, but whoever sets our level means its logs as well.
 logging.getLogger("mcp_bridge").parent = logger

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from caal_node.config.process_guard import guard_process
 from tests.livekit_server import LiveKit, find_server, running
 
 pytest_plugins = [
@@ -37,6 +39,16 @@ def servers_may_start_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     SDK: each imports for a second, and for far longer on a busy machine."""
     monkeypatch.setattr("caal_node.tools.sources.mcp.READY_S", 60.0)
     monkeypatch.setattr("caal_node.tools.remote_toolset.DISCOVERY_S", 75.0)
+
+
+@pytest.fixture
+def guarded_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `guard_process` switches on, until the end of the test; without the network's guard,
+    which lasts for the life of a process."""
+    monkeypatch.setattr(logging.Logger, "callHandlers", logging.Logger.callHandlers)
+    monkeypatch.setenv("LIVEKIT_TELEMETRY_ALLOW_PII", "")
+    monkeypatch.delenv("LIVEKIT_TELEMETRY_ALLOW_PII")
+    guard_process({"CAAL_NETWORK": "any"}, Path("no.env"))
 
 
 @pytest.fixture(scope="session")

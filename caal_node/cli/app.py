@@ -24,8 +24,8 @@ from caal_node.cli import completion
 from caal_node.cli.mcp_commands import mcp_app
 from caal_node.cli.output import console as output_console
 from caal_node.cli.output import help_style, log_to_stderr
-from caal_node.config.bounded_settings import bounded_settings
 from caal_node.config.env_file import read_env_files
+from caal_node.config.process_guard import guard_process
 from caal_node.core.errors import CaalError
 from caal_node.version import __version__
 
@@ -154,7 +154,7 @@ def chat(
         log_to_stderr(logging.INFO)
     else:
         log_to_stderr(logging.ERROR, leave_out=is_told)
-    settings = bounded_settings()
+    settings = guard_process()
     if model is not None:
         settings = with_chosen_model(settings, model, "--model")
     if dry_run:
@@ -188,7 +188,7 @@ def control(host: str = "127.0.0.1", port: int = 8889) -> None:
     log_to_stderr(logging.INFO)
     from caal_node.control.app import serve
 
-    serve(bounded_settings(), host, port)
+    serve(guard_process(), host, port)
 
 
 @tools_app.callback(invoke_without_command=True)
@@ -235,7 +235,7 @@ def tools(
         from caal_node.cli.policy import AskedFor, show_policy
 
         asked = AskedFor(room, participant, attribute or (), api)
-        _run(lambda: show_policy(bounded_settings(), agent, asked, as_json=as_json))
+        _run(lambda: show_policy(guard_process(), agent, asked, as_json=as_json))
         return
     if room or participant or attribute or api:
         raise typer.BadParameter("add --policy, which these belong to")
@@ -243,9 +243,9 @@ def tools(
         _run(lambda: work.accept_changed_tools(accept))
         return
     if explain:
-        _run(lambda: work.explain_tool(bounded_settings(), agent, explain, as_json=as_json))
+        _run(lambda: work.explain_tool(guard_process(), agent, explain, as_json=as_json))
         return
-    _run(lambda: work.list_tools(bounded_settings(), agent, as_json=as_json))
+    _run(lambda: work.list_tools(guard_process(), agent, as_json=as_json))
 
 
 @tools_app.command(name="add")
@@ -280,12 +280,12 @@ def add_tools(
         raise typer.BadParameter("--set is for one toolset; add the others by themselves")
     from caal_node.cli import toolsets as work
 
-    settings = bounded_settings()
+    settings = guard_process()
     if not names:
         work.list_toolsets(settings, as_json=as_json)
     for name in names or ():
         # As it is now: those that were added just before are in it.
-        work.add_toolset(bounded_settings(), name, options or [], ask=not yes, check=not unchecked)
+        work.add_toolset(guard_process(), name, options or [], ask=not yes, check=not unchecked)
 
 
 @tools_app.command(name="remove")
@@ -295,7 +295,7 @@ def remove_tools(
     """Turn a toolset off: its table in caal.toml goes, and the rest of the file stays."""
     from caal_node.cli.toolsets import remove_toolset
 
-    remove_toolset(bounded_settings(), name)
+    remove_toolset(guard_process(), name)
 
 
 @tools_app.command(name="new")
@@ -318,7 +318,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     log_to_stderr(logging.ERROR)
     from caal_node.cli.doctor import run_doctor
 
-    raise typer.Exit(_run(lambda: run_doctor(bounded_settings(), as_json=as_json)))
+    raise typer.Exit(_run(lambda: run_doctor(guard_process(), as_json=as_json)))
 
 
 @app.command()
@@ -340,7 +340,7 @@ def trace(
         raise typer.BadParameter("--png was removed; write --svg FILE")
     from caal_node.cli.trace.command import show_trace
 
-    show_trace(file or bounded_settings().trace, turn or (), svg, as_json=as_json)
+    show_trace(file or guard_process().trace, turn or (), svg, as_json=as_json)
 
 
 @app.command()
@@ -362,7 +362,7 @@ def validate(
     raise typer.Exit(
         _run(
             lambda: run_validate(
-                bounded_settings(), model, full=full_suite, as_json=as_json, report=report
+                guard_process(), model, full=full_suite, as_json=as_json, report=report
             )
         )
     )
@@ -382,9 +382,9 @@ def login(
     from caal_node.cli import login as work
 
     if forget:
-        _run(lambda: work.logout(bounded_settings(), server))
+        _run(lambda: work.logout(guard_process(), server))
     else:
-        _run(lambda: work.login(bounded_settings(), server, browser=browser))
+        _run(lambda: work.login(guard_process(), server, browser=browser))
 
 
 @app.command(name="download-files")
@@ -392,7 +392,7 @@ def download_files() -> None:
     """Fetch the weights that the settings need, as for a Docker image."""
     from caal_node.weights.needed import fetch_needed
 
-    fetch_needed(bounded_settings())
+    fetch_needed(guard_process())
 
 
 @app.command()
@@ -440,7 +440,7 @@ def try_policy(
 
     asked = AskedFor(room, participant, attribute or (), api)
     may_run = _run(
-        lambda: try_call(bounded_settings(), agent, name, arguments or [], asked, as_json=as_json)
+        lambda: try_call(guard_process(), agent, name, arguments or [], asked, as_json=as_json)
     )
     raise typer.Exit(0 if may_run else 1)
 
@@ -470,7 +470,7 @@ def check(
     if instance == bool(files):
         raise typer.BadParameter("name files, or write --instance")
     if instance:
-        passed = _run(lambda: check_instance(bounded_settings(), as_json=as_json))
+        passed = _run(lambda: check_instance(guard_process(), as_json=as_json))
     else:
         passed = check_files(files or [], as_json=as_json)
     raise typer.Exit(0 if passed else 1)
@@ -496,7 +496,7 @@ def try_(
     """
     from caal_node.cli.n8n_commands import try_workflow
 
-    worked = _run(lambda: try_workflow(bounded_settings(), name, arguments or [], as_json=as_json))
+    worked = _run(lambda: try_workflow(guard_process(), name, arguments or [], as_json=as_json))
     raise typer.Exit(0 if worked else 1)
 
 

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from caal_node.config.bounded_settings import bounded_settings
 from caal_node.config.env_file import read_env_files
+from caal_node.config.process_guard import guard_process
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import CaalError
@@ -65,7 +65,7 @@ def servers(incomplete: str) -> list[str]:
 def _settings() -> Settings:
     env = dict(os.environ)
     read_env_files(env)
-    return bounded_settings(env)
+    return guard_process(env)
 
 
 def known_tools() -> tuple[str, ...]:

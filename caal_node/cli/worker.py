@@ -30,7 +30,7 @@ from caal_node.cli.console import run_console
 from caal_node.cli.doctor import STT, TTS
 from caal_node.cli.model_server import ready_settings, sentence
 from caal_node.cli.output import console, on_terminal
-from caal_node.config.bounded_settings import bounded_settings
+from caal_node.config.process_guard import guard_process
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
 from caal_node.factories import SpeechModels, make_voice, session_llm, voice_session
@@ -54,7 +54,7 @@ def run_worker(command: str, arguments: list[str]) -> None:
     Raises:
         ConfigError: a setting is wrong, or something that the command needs is missing.
     """
-    settings = bounded_settings()
+    settings = guard_process()
 
     def hand_over(server: AgentServer) -> None:
         sys.argv = ["caal-node", command, *arguments]
@@ -129,7 +129,7 @@ def make_server(settings: Settings, *, always_free: bool) -> AgentServer:
 
 def load_models(process: JobProcess) -> None:
     """Read settings and speech models in a room's own process, before the room needs them."""
-    process.userdata["settings"] = settings = bounded_settings()
+    process.userdata["settings"] = settings = guard_process()
     enforce_with_rooms(settings.network)
     process.userdata["voice"] = make_voice(settings)
     # A full collection over everything that was imported stalls the loop for 180 ms, in the middle

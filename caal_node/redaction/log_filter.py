@@ -2,16 +2,17 @@
 
 A filter of a logger does not see what the loggers below it log, and one of a handler is not on the
 handlers that come later. So records are redacted once, in place, where every logger passes them to
-whatever handlers there are by then (`logging.Logger.callHandlers`). LiveKit logs arguments and what
-people said as fields of a record (`lk.pii.arguments`), so those are redacted as well as messages
-and tracebacks.
+whatever handlers there are by then (`logging.Logger.callHandlers`). That belongs to the whole
+process, so it is done only once `redact_all_logs` has been called; before, only the loggers of this
+package's own modules redact. LiveKit logs arguments and what users say as fields of a record
+(`lk.pii.arguments`), so those are redacted as well as messages and tracebacks.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from caal_node.redaction.outgoing import OutgoingRedaction
 _OWN: Final = frozenset(logging.LogRecord("", 0, "", 0, "", None, None).__dict__)
 """The fields that every record has."""
 _FORMATTER: Final = logging.Formatter()
+_PACKAGES: Final = ("caal_node", "mcp_bridge", "n8n")
 
 
 class RedactingFilter(logging.Filter):
@@ -62,18 +64,27 @@ class _RecordsOfAllLoggers:
         self._lock: Final = threading.Lock()
         self._outermost: Any = None
 
+    def watch(self) -> None:
+        """Begin to see records. A second call does nothing."""
+        with self._lock:
+            self._wrap_again()
+
     def add(self, log_filter: RedactingFilter) -> None:
         with self._lock:
             self._filters = (*self._filters, log_filter)
-            # Another package may have put its own function around ours, or in its place.
-            if logging.Logger.callHandlers is not self._outermost:
-                self._wrap(logging.Logger.callHandlers)
+            if self._outermost is not None:
+                self._wrap_again()
 
     def remove(self, log_filter: RedactingFilter) -> None:
         with self._lock:
             self._filters = tuple(each for each in self._filters if each is not log_filter)
 
-    def _wrap(self, inner: Any) -> None:
+    def _wrap_again(self) -> None:
+        inner: Any = logging.Logger.callHandlers
+        # Another package may have put its own function around ours, or in its place.
+        if inner is self._outermost:
+            return
+
         def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:
             if self._outermost is call_handlers:  # so that two of ours redact once
                 for each in self._filters:
@@ -87,12 +98,32 @@ class _RecordsOfAllLoggers:
 _RECORDS: Final = _RecordsOfAllLoggers()
 
 
+def redact_all_logs() -> None:
+    """Have `logs_redacted` redact what any logger of this process logs, from now on."""
+    _RECORDS.watch()
+
+
 @contextmanager
 def logs_redacted(redaction: OutgoingRedaction) -> Generator[None]:
-    """Redact what anybody logs until the end of the block, also by handlers that come meanwhile."""
+    """Redact what anybody logs until the end of the block, also by handlers that come meanwhile.
+
+    Before `redact_all_logs` has been called, only what the modules of this package log that are
+    imported by now.
+    """
     log_filter = RedactingFilter(redaction)
+    own = [*_own_loggers()]
+    for logger in own:
+        logger.addFilter(log_filter)
     _RECORDS.add(log_filter)
     try:
         yield
     finally:
         _RECORDS.remove(log_filter)
+        for logger in own:
+            logger.removeFilter(log_filter)
+
+
+def _own_loggers() -> Iterator[logging.Logger]:
+    for name in [*logging.root.manager.loggerDict]:
+        if name.partition(".")[0] in _PACKAGES:
+            yield logging.getLogger(name)

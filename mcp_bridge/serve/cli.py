@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mcp_bridge.core.errors import BridgeError, ConfigError
+from mcp_bridge.core.sdk_logs import drop_message_excerpts
 from mcp_bridge.serve.bridge import Bridge
 from mcp_bridge.serve.options import (
     DEFAULT_PORT,
@@ -59,6 +60,7 @@ def main(arguments: Sequence[str] | None = None, program: Sequence[str] = (NAME,
         arguments: What stands behind the program; None takes them from the process.
         program: The words that are typed before them, where this is a part of another one.
     """
+    drop_message_excerpts()
     try:
         app(arguments, prog_name=" ".join(program))
     except BridgeError as error:

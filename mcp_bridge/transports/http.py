@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final, NoReturn
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
-import httpcore2
 import httpx2
 
 from mcp_bridge.core.addresses import is_loopback as is_loopback
+from mcp_bridge.core.bounded_http import bounded
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.protocol.envelope import find_request_id
@@ -27,18 +26,6 @@ from mcp_bridge.protocol.messages import bounded_message
 from mcp_bridge.security.addresses import same_origin
 from mcp_bridge.security.policy import objections
 from mcp_bridge.transports.event_stream import MAX_MESSAGE_BYTES, EventStream
-
-# The SDK logs a trace with an excerpt of each message that it cannot read; callers get an error.
-for _name in (
-    "client.streamable_http",
-    "client.sse",
-    "client.session",
-    "shared.jsonrpc_dispatcher",
-):
-    logging.getLogger(f"mcp.{_name}").addFilter(lambda record: not record.exc_info)
-
-# What was read at once is taken apart in one step: 64 KiB may be 3,000 interim responses, 90 ms.
-setattr(httpcore2.AsyncHTTP11Connection, "READ_NUM_BYTES", 8 * 1024)  # noqa: B010 - typed as 64
 
 _MAX_OTHER_BYTES: Final = 1024 * 1024
 """The cap of a body that is neither JSON nor events: a page that says what is wrong."""
@@ -143,13 +130,15 @@ def _client(
 ) -> httpx2.AsyncClient:
     for finding in objections(config):
         raise ServerUnavailable(config.name, f"{finding.key}: {finding}")
-    return httpx2.AsyncClient(
-        headers={"Accept-Encoding": "identity", **config.headers},
-        timeout=_TIMEOUT,
-        auth=auth,
-        event_hooks={"request": [watch.request] if auth else [], "response": [watch.response]},
-        max_redirects=_MAX_REDIRECTS,
-        trust_env=not is_loopback(config.url),
+    return bounded(
+        httpx2.AsyncClient(
+            headers={"Accept-Encoding": "identity", **config.headers},
+            timeout=_TIMEOUT,
+            auth=auth,
+            event_hooks={"request": [watch.request] if auth else [], "response": [watch.response]},
+            max_redirects=_MAX_REDIRECTS,
+            trust_env=not is_loopback(config.url),
+        )
     )
 
 

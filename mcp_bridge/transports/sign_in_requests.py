@@ -21,6 +21,7 @@ import anyio.to_thread
 import httpx2
 
 from mcp_bridge.core.addresses import is_loopback
+from mcp_bridge.core.bounded_http import bound_transport, bounded
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
@@ -171,8 +172,8 @@ class JudgedTransport(httpx2.AsyncBaseTransport):
 def _client(url: str, addresses: Sequence[str]) -> httpx2.AsyncClient:
     """Makes a client for one request, in a thread, as it reads certificates."""
     if not addresses:
-        return httpx2.AsyncClient(timeout=DEADLINE_S, trust_env=not is_loopback(url))
-    inner = httpx2.AsyncHTTPTransport(limits=_NO_KEEPALIVE)
+        return bounded(httpx2.AsyncClient(timeout=DEADLINE_S, trust_env=not is_loopback(url)))
+    inner = bound_transport(httpx2.AsyncHTTPTransport(limits=_NO_KEEPALIVE))
     return httpx2.AsyncClient(timeout=DEADLINE_S, transport=JudgedTransport(inner, addresses))
 
 

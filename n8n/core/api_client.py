@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import httpx2
 
+from mcp_bridge.core.errors import why_not_permitted
 from n8n.core.errors import DiscoveryFailure, N8nError
-from n8n.core.http import HttpResponse, exchange, why_not_permitted, without_userinfo
+from n8n.core.http import HttpResponse, exchange, without_userinfo
 from n8n.core.json_values import SHORT_BYTES, parse_json
 
 MAX_BODY_BYTES: Final = 4 * 1024 * 1024

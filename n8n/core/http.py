@@ -11,17 +11,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any, cast
+from typing import Any
 
-# httpx2 loads it with its first client: 100 ms, which would be on the event loop.
-import httpcore2
 import httpx2
 
-HEAD_BYTES = 16_384
-"""The most that the head of a response may have: 100 KB of short headers would take 40 ms. Servers
-allow their own clients 8 to 16 KiB."""
-READ_BYTES = 8_192
-"""How much is read at once: as much as holds 300 heads of `100 Continue`."""
+from mcp_bridge.core.bounded_http import bounded
+
 CONNECT_TIMEOUT_S = 5.0
 """A host that does not take a connection by then is down, not slow."""
 KEEPALIVE_S = 2.0
@@ -96,16 +91,16 @@ async def open_client(
 
 
 def _client(base_url: str, headers: Mapping[str, str]) -> httpx2.AsyncClient:
-    connection: Any = httpcore2.AsyncHTTP11Connection
-    connection.MAX_INCOMPLETE_EVENT_SIZE, connection.READ_NUM_BYTES = HEAD_BYTES, READ_BYTES
-    return httpx2.AsyncClient(
-        # Cookies are not even read: those of one giant head take 70 ms.
-        cookies=CookieJar(DefaultCookiePolicy(netscape=False)),
-        headers={"accept-encoding": "identity", "user-agent": "caal-node", **headers},
-        timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
-        limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_S),
-        verify=_tls_context() if base_url.startswith("https:") else _empty_tls_context(),
-        follow_redirects=False,
+    return bounded(
+        httpx2.AsyncClient(
+            # Cookies are not even read: those of one giant head take 70 ms.
+            cookies=CookieJar(DefaultCookiePolicy(netscape=False)),
+            headers={"accept-encoding": "identity", "user-agent": "caal-node", **headers},
+            timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
+            limits=httpx2.Limits(keepalive_expiry=KEEPALIVE_S),
+            verify=_tls_context() if base_url.startswith("https:") else _empty_tls_context(),
+            follow_redirects=False,
+        )
     )
 
 
@@ -158,20 +153,3 @@ def without_userinfo(url: str) -> str:
     """Return an address fit for messages: without a password, whatever is in it."""
     scheme, mark, rest = url.partition("://")
     return f"{scheme}{mark}{rest.rpartition('@')[2]}"
-
-
-def why_not_permitted(error: BaseException) -> str:
-    """Return what the system, or a rule of this process, says against a connection; else "".
-
-    Clients put that error behind their own.
-    """
-    waiting: list[BaseException | None] = [error]
-    for _ in range(16):  # a chain may be a ring
-        if not waiting or (each := waiting.pop()) is None:
-            continue
-        if isinstance(each, PermissionError):
-            return each.strerror or "permission denied"
-        waiting += [each.__context__, each.__cause__]
-        if isinstance(each, BaseExceptionGroup):
-            waiting += cast("BaseExceptionGroup[BaseException]", each).exceptions
-    return ""

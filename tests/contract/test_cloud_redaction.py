@@ -13,9 +13,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from caal_node.agent import CaalAgent
+from caal_node.config.process_guard import ALLOW_CONTENT
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.factories import make_llm
-from caal_node.livekit_plugin import ALLOW_CONTENT
 from caal_node.models.llm import LLM
 from caal_node.policy.policy import Policy
 from caal_node.redaction.settings import RedactionSettings
@@ -24,6 +24,7 @@ from tests.cloud_stand_ins import KEY, MODEL, CloudStandIn
 from tests.conversation import FakeTier
 from tests.stand_in_model import Call
 
+pytestmark = pytest.mark.usefixtures("guarded_process")
 ROOM_SECRET = "room-secret-of-the-owner"  # noqa: S105 - it opens nothing
 ADDRESS, PHONE = "ann.lee@example.org", "+47 22 33 44 55"
 APIS = pytest.mark.parametrize("api", ["anthropic", "google"])

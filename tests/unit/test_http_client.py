@@ -12,7 +12,8 @@ import httpx2
 import pytest
 
 from caal_node import http_client
-from caal_node.http_client import HEAD_BYTES, UnfitAnswer, open_client
+from caal_node.http_client import UnfitAnswer, open_client
+from mcp_bridge.core.bounded_http import HEAD_BYTES
 
 URL = "http://server.test/"
 
@@ -99,6 +100,27 @@ async def test_a_giant_head_is_refused(size: int, is_read: bool) -> None:
         else:
             with pytest.raises(httpx2.RemoteProtocolError):
                 await client.get(url)
+
+
+async def test_interim_heads_do_not_count_as_the_answers() -> None:
+    interim = b"HTTP/1.1 100 Continue\r\n\r\n" * (HEAD_BYTES // 10)
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n"
+    async with answering(interim + head + b"x" * 40_000) as url, open_client() as client:
+        assert len((await client.get(url)).content) == 40_000
+
+
+async def test_a_giant_head_behind_an_interim_one_is_refused() -> None:
+    head = b"HTTP/1.1 200 OK\n" + b"a:b\n" * (HEAD_BYTES // 2) + b"\n"
+    async with answering(b"HTTP/1.1 103 Early Hints\n\n" + head) as url, open_client() as client:
+        with pytest.raises(httpx2.RemoteProtocolError):
+            await client.get(url)
+
+
+async def test_a_client_of_another_package_has_no_such_bounds() -> None:
+    open_client()
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n" + b"a:b\r\n" * (HEAD_BYTES // 3) + b"\r\n"
+    async with answering(head + b"ok") as url, httpx2.AsyncClient(trust_env=False) as client:
+        assert (await client.get(url)).content == b"ok"
 
 
 async def test_certificates_are_read_once_in_a_thread_and_only_for_https(

@@ -35,7 +35,6 @@ from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.weights.needed import NeededWeight
 from mcp_bridge.core.errors import why_not_permitted
-from n8n.core import http as n8n_http
 
 LOCAL = parse_policy("local")
 SAYS = "CAAL_NETWORK=local does not allow this connection"
@@ -99,11 +98,11 @@ def test_errors_that_cause_each_other_are_looked_at_once() -> None:
     first, second = RuntimeError("first"), RuntimeError("second")
     first.__cause__, second.__cause__ = second, first
     assert refusal_in(first) is None
-    assert why_not_permitted(first) == n8n_http.why_not_permitted(first) == ""
+    assert why_not_permitted(first) == ""
 
 
-@pytest.mark.parametrize("find", [why_not_permitted, n8n_http.why_not_permitted])
-def test_the_bridge_and_n8n_tell_what_the_system_says_against_a_connection(find: Any) -> None:
+def test_the_bridge_tells_what_the_system_says_against_a_connection() -> None:
+    find = why_not_permitted
     group = ExceptionGroup("both", [OSError("other"), refusal(LOCAL)])
     assert find(caused(httpx2.ConnectError("failed"), group)) == SAYS
     assert find(caused(httpx2.ConnectError("x"), PermissionError(1, "Not permitted"))) == (

@@ -15,12 +15,13 @@ from livekit.agents import AgentSession, llm
 
 from caal_node.agent import CaalAgent
 from caal_node.core.events import Decision, Spoken, ToolCallEnded, ToolCallStarted, UserSaid
-from caal_node.redaction.log_filter import logs_redacted
+from caal_node.redaction.log_filter import _RecordsOfAllLoggers, logs_redacted
 from caal_node.redaction.outgoing import MAX_CHARS, OutgoingRedaction
 from caal_node.redaction.settings import RedactionSettings
 from caal_node.testing import ScriptedModel, plain_settings
 from caal_node.tools.source import ToolListing, ToolSource
 
+pytestmark = pytest.mark.usefixtures("guarded_process")
 SECRET = "correct-horse"  # noqa: S105 - it opens nothing
 KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 REDACTION = OutgoingRedaction(
@@ -222,3 +223,15 @@ async def test_logs_are_redacted_until_everything_of_a_session_is_closed(
     assert sorted(said) == left
     await log_late("nobody")
     assert caplog.records[-1].getMessage() == f"nobody leaves {SECRET}", "and no longer"
+
+
+def test_without_the_guard_of_the_process_only_own_loggers_redact(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("caal_node.redaction.log_filter._RECORDS", _RecordsOfAllLoggers())
+    own, other = logging.getLogger("caal_node.own"), logging.getLogger("another")
+    with logs_redacted(REDACTION):
+        own.warning("own %s", SECRET)
+        other.warning("other %s", SECRET)
+    own.warning("after %s", SECRET)
+    assert caplog.messages == ["own ***", f"other {SECRET}", f"after {SECRET}"]

@@ -29,7 +29,7 @@ from caal_node.cli.demo.room_scene import RoomScene, WorkerProcess
 from caal_node.cli.demo.servers import choose_model, open_n8n, write_settings
 from caal_node.cli.model_server import sentence
 from caal_node.cli.terminal_transcript import TerminalTranscript
-from caal_node.config.bounded_settings import bounded_settings
+from caal_node.config.process_guard import guard_process
 from caal_node.core.errors import CaalError
 from caal_node.core.events import CuePlayed, Event, Spoken, ToolCallEnded, TurnEnded, to_json
 from caal_node.speech import fetch_local
@@ -186,7 +186,7 @@ async def run_demo(out: Path, *, use_room: bool) -> None:
     console, began = Console(highlight=False), time.monotonic()
     if not console.is_terminal:
         console.width = 120  # a log is read in windows of any width
-    settings = bounded_settings()
+    settings = guard_process()
     for remark in await require_all(settings, out, use_room=use_room):
         console.print(f"{sentence(remark)}", style="yellow", markup=False)
     async with AsyncExitStack() as open_:
