@@ -4,24 +4,28 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 LOWEST := $(VENV)-lowest
 
-.PHONY: demo test unit test-lowest bench attack conformance test-n8n clean
+.PHONY: demo test test-rest test-all test-lowest bench attack conformance test-n8n clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python -m tests.weight_wheels || true # the demo then says what it lacks
 	$(BIN)/caal-node demo $(ARGS)
 
+# Everything that needs no model, room or command of its own.
 test: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/python -m tests --part=quick --hypothesis-profile=few $(ARGS)
+
+# What `make test` leaves out: real models, rooms, servers and commands, attacks, and all examples
+# of the property tests (half an hour).
+test-rest: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.prepare
-	$(BIN)/python -m tests $(ARGS)
+	$(BIN)/python -m tests --part=rest $(ARGS)
 
-# The quick tests, for while you write: no server, no room.
-unit: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests/unit $(ARGS)
+test-all: test test-rest
 
-# The quick tests with the lowest version of everything that pyproject.toml allows.
+# The unit tests with the lowest version of everything that pyproject.toml allows.
 test-lowest: $(VENV)/dev.stamp
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev]'

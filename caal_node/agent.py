@@ -58,19 +58,19 @@ from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
 from caal_node.session_services import OwnersListener, SessionServices
 from caal_node.tools.call_middleware import CallMiddleware
-from caal_node.tools.caller_of_call import place_of
+from caal_node.tools.caller_of_call import AgentPlace
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import LOGGED, PolicyChecks
 from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
-from caal_node.tools.redaction import Redaction, secrets_of_settings
+from caal_node.tools.prompt_head import PromptHead
+from caal_node.tools.redaction import Redaction
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
-from caal_node.tools.sources.methods import OwnTools, is_guarded, original_of
+from caal_node.tools.sources.methods import OwnTools, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
-from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
 
@@ -120,43 +120,41 @@ class CaalAgent(Agent):
         self._items_of = ItemsOfContext()
         self.reply_failure: Exception | None = None
         """Why the model's last reply failed, of which a person hears a sentence; else None."""
-        secrets = secrets_of_settings(self.settings)
         gates = gates or Gates()
         gates = replace(gates, middleware=effective_middleware(self.settings, gates.middleware))
         self._pipeline = Pipeline(
             self.tool_data,
             gates=gates,
-            redaction=Redaction(lambda: secrets, shapes=self.settings.redaction.secret_shapes),
+            redaction=Redaction(self.settings, shapes=self.settings.redaction.secret_shapes),
             timeout_s=self.settings.tool_timeout,
         )
-        self.policies = PolicyChecks(self.middleware, lambda: place_of(self))
+        self.policies = PolicyChecks(self.middleware, AgentPlace(self))
         """What the policies in `middleware` say of the tools, without a call."""
         self._services = SessionServices(
             self,
             self._pipeline.outcomes,
+            self._pipeline.events,
             OutgoingRedaction(self.settings.redaction, self._pipeline.redaction.known),
             on_event=on_event or given.get("on_event"),
             hooks=hooks,
             cue_sink=cue_sink or given.get("cue_sink"),
             warm=given.get("warm", True) if warm is None else warm,
         )
-        self._pipeline.on_event = self._services.emit
         embedder = make_embedder(self.settings)
         self._remote = RemoteToolset(
             configured_tiers(self.settings) if tiers is None else tiers,
             self._pipeline,
-            methods=self._method_specs,
-            on_begin=self._services.prepare,
-            on_ready=self._services.begin,
-            on_close=self._services.aclose,
-            on_progress=self._services.emit,
-            on_table=lambda reloaded: self._on_demand.choose(reloaded=reloaded),
-            hides=self.policies.hide,
+            own=self,
+            stay=self._services,
+            head=PromptHead(self.settings.tool_tokens, self.settings.pinned_tools, self.policies),
             embedder=embedder,
         )
-        self._on_demand = ToolsOnDemand(self.settings, self._remote, self.policies.hide)
         self._prompt_builder = PromptBuilder(
-            self.settings, self.tool_data, self, self._hides, self._on_demand
+            self.settings,
+            self.tool_data,
+            self,
+            self.policies,
+            ToolsOnDemand(self.settings, self._remote, self.policies),
         )
         self._pipeline.prompts = self._prompt_builder
         self._own_tools = OwnTools(
@@ -165,21 +163,19 @@ class CaalAgent(Agent):
             self._remote,
             bounded=self.settings.own_tools == "bounded",
         )
-        direct = DirectCalls(
-            self, self._remote, self._pipeline, self._services.emit, self._own_tools
-        )
+        direct = DirectCalls(self, self._remote, self._pipeline, self._own_tools)
         self.on_tools = AgentTools(self._remote, direct, self.policies, self._prompt_builder)
         """Answers the requests of the Tools API."""
         toolsets = configured_toolsets(
             self.settings,
             announcer=self._services.announcer,
-            emit=self._services.emit,
+            events=self._pipeline.events,
             embedder=embedder,
         )
         own = [*(tools or ()), *llm.find_function_tools(type(self))]
         refuse_names(toolsets, get_fnc_tool_names(own))
         for each in toolsets:
-            self._pipeline.redaction.add(partial(_secrets_of, each))
+            self._pipeline.redaction.add(each)
         super().__init__(
             instructions=instructions_of(self.settings) if instructions is None else instructions,
             tools=[*(tools or ()), *toolsets, self._remote],
@@ -287,7 +283,7 @@ class CaalAgent(Agent):
             spec_of=self._spec_of,
             asks_natively=self._asks_natively,
             web_search=self._prompt_builder.web_search(question, offered),
-            tell=self._services.emit,
+            events=self._pipeline.events,
         )
         try:
             async with aclosing(reply.chunks()) as chunks:
@@ -460,24 +456,7 @@ class CaalAgent(Agent):
 
         return guarding
 
-    def _hides(self, entry: ToolEntry, tool: llm.Tool) -> bool:
-        """Say whether the model is not to see a tool, as nobody may call it here.
-
-        A tool that a class below has added to the list of its node is run by LiveKit itself. Such
-        a one is hidden too where a rule could not stop it: in a dry run, and where a call would
-        need a yes.
-        """
-        if self.policies.hide(entry):
-            return True
-        if is_guarded(tool):
-            return False
-        return self.settings.dry_run or not self.policies.lets_run(entry)
-
-    async def _method_specs(self) -> list[ToolSpec]:
+    async def own_specs(self) -> list[ToolSpec]:
         """Describe every function tool that is not remote, whoever gave it to the agent."""
         own = [tool for tool in self.tools if tool is not self._remote]
         return await asyncio.to_thread(self._own_tools.specs, own)
-
-
-def _secrets_of(toolset: ConfiguredToolset) -> tuple[str, ...]:
-    return toolset.secrets

@@ -13,7 +13,7 @@ from livekit.agents import llm
 from livekit.agents.utils import shortuuid
 
 from caal_node.config.settings import Settings
-from caal_node.core.events import ClaimCorrected, FactCorrected
+from caal_node.core.events import Events, FactCorrected
 from caal_node.core.items import Item
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
@@ -62,7 +62,7 @@ class CheckedReply:
         ask: Whom it asks, for a claim's call a second time.
         spec_of: It knows the tools by the model's names.
         asks_natively: Whether the model is asked with its server's own tool calls by now.
-        tell: It is told of each claim and each fact that was corrected.
+        events: Each claim and each fact that was corrected is one.
         web_search: The tools among which the web's is looked for, where a reply cannot know.
     """
 
@@ -75,7 +75,7 @@ class CheckedReply:
         ask: Ask,
         spec_of: Callable[[str], ToolSpec | None],
         asks_natively: Callable[[], bool],
-        tell: Callable[[ClaimCorrected | FactCorrected], None],
+        events: Events,
         web_search: Sequence[ToolSchema],
     ) -> None:
         self._question: Final = question
@@ -83,7 +83,7 @@ class CheckedReply:
         self._settings: Final = settings
         self._ask: Final = ask
         self._asks_natively: Final = asks_natively
-        self._tell: Final = tell
+        self._events: Final = events
         self._spec_of: Final = spec_of
         self._web_search: Final = web_search
         self._ledger: Final = ReplyLedger(history, spec_of)
@@ -219,7 +219,7 @@ class CheckedReply:
             self._ledger,
             self._question,
             ask_again if may_ask else None,
-            self._tell,
+            self._events,
             self._spec_of,
         )
         return checked(stream, checks, correction, self._ledger.note_call, self._note_mended)
@@ -230,7 +230,7 @@ class CheckedReply:
         return told_in([*turn.before, *turn.since])
 
     def _note_mended(self, clause: str, heard: str) -> None:
-        self._tell(FactCorrected(clause.strip(), heard.strip()))
+        self._events.emit(FactCorrected(clause.strip(), heard.strip()))
 
     def _checks(self) -> list[SpokenCheck]:
         checks: list[SpokenCheck] = []

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
@@ -33,6 +33,8 @@ from caal_node.models.llm import LLM
 from caal_node.models.model_settings import text_limits
 from caal_node.models.question import Question
 from caal_node.models.strategies.carried_call import CARRIER_TOKENS
+from caal_node.tools.middleware.policy_check import PolicyChecks
+from caal_node.tools.sources.methods import is_guarded
 from caal_node.tools.table import ToolEntry, ToolTable, unlisted
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from mcp_bridge import DISCOVER
@@ -58,15 +60,15 @@ class PromptBuilder:
         settings: Settings,
         data: ToolDataCache,
         agent: AskingAgent,
-        hides: Callable[[ToolEntry, llm.Tool], bool] | None = None,
+        policies: PolicyChecks | None = None,
         on_demand: ToolsOnDemand | None = None,
     ) -> None:
         """Without `on_demand` all tools stand in front of the conversation.
 
-        `hides` says which tools the model is not to see; only a reload may change its answer.
+        `policies` say which tools the model is not to see; only a reload may change their answer.
         """
         self._on_demand: Final = on_demand
-        self._hides: Final = hides or _hides_none
+        self._policies: Final = policies
         self._settings: Final = settings
         self._data: Final = data
         self._agent: Final = agent
@@ -94,9 +96,24 @@ class PromptBuilder:
         seen = [
             tool
             for tool in tools
-            if not self._hides(table.get(tool.id) or unlisted(tool.id, ""), tool)
+            if not self._is_hidden(table.get(tool.id) or unlisted(tool.id, ""), tool)
         ]
         return sorted(seen, key=lambda tool: position.get(tool.id, len(position)))
+
+    def _is_hidden(self, entry: ToolEntry, tool: llm.Tool) -> bool:
+        """Say whether the model is not to see a tool, as nobody may call it here.
+
+        A tool that a class below has added to the list of its node is run by LiveKit itself. Such
+        a one is hidden too where a rule could not stop it: in a dry run, and where a call would
+        need a yes.
+        """
+        if self._policies is None or is_guarded(tool):
+            return self._policies is not None and self._policies.hide(entry)
+        return (
+            self._settings.dry_run
+            or self._policies.hide(entry)
+            or not self._policies.lets_run(entry)
+        )
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -202,7 +219,7 @@ class PromptBuilder:
             self._settled = table, shared
             given, most = self._prompt_tools(tools), shared.tools(_fixed_tokens(history))
             if not on_demand.is_on and self._tokens(given) > most:
-                on_demand.choose(most=min(most, given.schema_tokens - 1))
+                on_demand.shorten(min(most, given.schema_tokens - 1))
         if not on_demand.is_on:
             return None
         return self._fitting(on_demand.front(tools, self.examples()), history)
@@ -285,7 +302,3 @@ def _fixed_tokens(history: Sequence[Item]) -> int:
     """
     tokens = items_tokens(takewhile(lambda item: isinstance(item, SystemItem), history))
     return -(-tokens // FIXED_STEP) * FIXED_STEP
-
-
-def _hides_none(entry: ToolEntry, tool: llm.Tool) -> bool:
-    return False

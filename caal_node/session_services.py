@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from weakref import WeakSet
 
 from livekit import rtc
@@ -32,7 +32,7 @@ from caal_node.control.agent_tools import AgentTools
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import ModelReport, ModelRequest, ReloadReport, ReloadRequest
 from caal_node.core.errors import CaalError, ModelError
-from caal_node.core.events import CueKind, Event, Spoken, TierName
+from caal_node.core.events import CueKind, Event, Events, Spoken, TierName
 from caal_node.core.items import UserItem
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
@@ -95,6 +95,7 @@ class SessionServices:
         self,
         agent: ServedAgent,
         outcomes: CallOutcomes,
+        events: Events,
         redaction: OutgoingRedaction,
         *,
         on_event: OwnersListener | None = None,
@@ -104,6 +105,7 @@ class SessionServices:
     ) -> None:
         self._agent = agent
         self._outcomes = outcomes
+        self._events: Final = events
         self._redaction = redaction
         self._hooks = None if hooks is None else HookNotifier(hooks)
         self._own_listeners: list[EventListener] = []
@@ -213,6 +215,7 @@ class SessionServices:
             cues=self._cues,
             agent_tools=settings.agent_tools,
         )
+        self._events.hearer = self._presence
         self._exit_stack.push_async_callback(self._presence.aclose)
         self.announcer.begin(session, room, self._presence.play_announced)
         self._exit_stack.callback(self.announcer.end)
@@ -228,12 +231,7 @@ class SessionServices:
     async def aclose(self) -> None:
         await self._exit_stack.aclose()
         self._exit_stack = AsyncExitStack()
-        self._presence = self._ahead = self._on_request = None
-
-    def emit(self, event: Event) -> None:
-        """Pass every listener an event that LiveKit knows nothing of."""
-        if self._presence is not None:
-            self._presence.emit(event)
+        self._presence = self._ahead = self._on_request = self._events.hearer = None
 
     def note_request(self) -> OnRequest | None:
         """Count a request of the turn, and return who wants to know how long it takes."""
@@ -333,7 +331,7 @@ class SessionServices:
             await model.read_ahead(replace(talk, items=items, references=()))
 
     def _emit_sentence(self, sentence: str) -> None:
-        self.emit(Spoken(sentence))
+        self._events.emit(Spoken(sentence))
 
     def _run_beside(self, name: str, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work, name=name)

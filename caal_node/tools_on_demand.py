@@ -23,7 +23,7 @@ from caal_node.core.turn import Turn
 from caal_node.models.chat_context import to_schemas
 from caal_node.models.hedge_search import may_search, search_tool
 from caal_node.models.model_preparation import SAMPLES
-from caal_node.tools.prompt_head import head_names
+from caal_node.tools.prompt_head import HidesTools
 from caal_node.tools.remote_toolset import RemoteTool
 from caal_node.tools.table import ToolEntry, ToolTable
 
@@ -53,7 +53,9 @@ class ToolSupply(Protocol):
     @property
     def head(self) -> frozenset[str] | None: ...
 
-    def set_head(self, names: Iterable[str] | None) -> None: ...
+    def choose_head(self, *, most: int) -> None:
+        """Put at most so many estimated tokens of tools in front."""
+        ...
 
     def function_tools(self, names: Iterable[str]) -> Sequence[llm.Tool]: ...
 
@@ -67,15 +69,15 @@ class ToolsOnDemand:
 
     Args:
         supply: It owns the tools.
-        hides: It says which remote tools the model is not to see.
+        policies: They say which remote tools the model is not to see.
     """
 
     def __init__(
-        self, settings: Settings, supply: ToolSupply, hides: Callable[[ToolEntry], bool]
+        self, settings: Settings, supply: ToolSupply, policies: HidesTools | None = None
     ) -> None:
         self._settings: Final = settings
         self._supply: Final = supply
-        self._hides: Final = hides
+        self._policies: Final = policies
         self._told: Final = ToldTools(settings.window_turns)
         self._ranked: dict[str, tuple[str, ...]] = {}
         self._front: tuple[object, PromptTools] | None = None
@@ -83,27 +85,14 @@ class ToolsOnDemand:
         """The tool of a table that searches the web. The node calls it by itself where a reply
         cannot know an answer, whether the model was told of it or not."""
 
+    def shorten(self, most: int) -> None:
+        """Put at most so many estimated tokens of tools in front, of this table."""
+        self._supply.choose_head(most=most)
+
     @property
     def is_on(self) -> bool:
         """Whether there are tools that do not stand in front."""
         return self._supply.head is not None
-
-    def choose(self, reloaded: bool = True, most: int | None = None) -> None:
-        """Settle which tools stand in front, of a new table or within `most` tokens.
-
-        `reloaded` says whether somebody has asked for the table; else a source has changed it.
-        """
-        supply, budget = self._supply, self._settings.tool_tokens
-        names = head_names(
-            supply.table,
-            supply.search.exposed,
-            max_tokens=budget if most is None else min(budget, most),
-            pinned=self._settings.pinned_tools,
-            hides=self._hides,
-            before=supply.head,
-            reloaded=reloaded,
-        )
-        supply.set_head(names)
 
     def front(
         self,
@@ -236,7 +225,9 @@ class ToolsOnDemand:
         return [*there, *self._supply.function_tools(name for name in names if name not in known)]
 
     def _is_callable(self, entry: ToolEntry, own: Collection[str]) -> bool:
-        return entry.exposed in own if entry.spec.tier == "agent" else not self._hides(entry)
+        if entry.spec.tier == "agent":
+            return entry.exposed in own
+        return self._policies is None or not self._policies.hide(entry)
 
 
 def _shortened(words: str) -> str:

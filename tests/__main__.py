@@ -1,7 +1,7 @@
 """Run every test: first what can run side by side, then what needs the machine to itself.
 
-Run: `python -m tests [PYTEST ARGUMENTS]`, as `make test` does. The arguments go to both parts, so
-paths, `-k` and `-m` choose as they do anywhere else.
+Run: `python -m tests [PYTEST ARGUMENTS]`, as `make test` and `make test-rest` do. The arguments go
+to both parts, so paths, `-k` and `-m` choose as they do anywhere else.
 """
 
 from __future__ import annotations

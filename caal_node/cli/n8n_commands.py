@@ -203,7 +203,7 @@ async def try_workflow(
         began = time.perf_counter()
         worked, mend = True, None
         try:
-            redaction = Redaction(lambda: tier.secrets, lambda: settings.secret_values)
+            redaction = Redaction(tier, settings)
             pipeline = Pipeline(
                 ToolDataCache(), redaction=redaction, timeout_s=settings.tool_timeout
             )

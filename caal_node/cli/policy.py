@@ -69,7 +69,7 @@ async def show_policy(
         entries = await all_entries(agent)
     finally:
         await agent.close_tools()
-    policies = PolicyChecks(agent.middleware, lambda: (caller.origin, caller.room))
+    policies = PolicyChecks(agent.middleware, caller)
     remarks = _remarks(policies, entries, agent)
     head = head_names(agent)
     rows = [_row(entry, policies, caller, head) for entry in entries]

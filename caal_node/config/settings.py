@@ -455,7 +455,7 @@ class Settings(BaseModel):
         return self.model_copy(update={name: getattr(judged, name) for name in names})
 
     @property
-    def secret_values(self) -> tuple[str, ...]:
+    def secrets(self) -> tuple[str, ...]:
         """The values of the keys and tokens that the settings name; `n8n_auth` has its own."""
         found = (getattr(self, name) for name in type(self).model_fields)
         return tuple(each.get_secret_value() for each in found if isinstance(each, SecretStr))

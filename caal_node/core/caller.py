@@ -23,3 +23,8 @@ class Caller:
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
     """The participant's attributes. Whoever makes the tokens can let participants change their own:
     docs/safety.md says what may rest on them."""
+
+    @property
+    def place(self) -> tuple[CallOrigin, str]:
+        """Origin and room."""
+        return self.origin, self.room

@@ -10,7 +10,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, get_args
 
 Outcome: TypeAlias = Literal["ok", "error", "timeout", "refused", "cancelled", "dry_run"]
 Verdict: TypeAlias = Literal["allowed", "refused", "confirmed", "dry_run", "doubted"]
@@ -280,6 +280,23 @@ Event: TypeAlias = (
     | FactCorrected
     | TurnEnded
 )
+
+
+class HearsEvents(Protocol):
+    """What events are passed on to."""
+
+    def emit(self, event: Event, /) -> None: ...
+
+
+class Events:
+    """Passes events of a conversation on to whoever hears them now; else they are dropped."""
+
+    def __init__(self, hearer: HearsEvents | None = None) -> None:
+        self.hearer = hearer
+
+    def emit(self, event: Event) -> None:
+        if self.hearer is not None:
+            self.hearer.emit(event)
 
 
 def to_json(event: Event) -> str:

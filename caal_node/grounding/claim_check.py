@@ -150,7 +150,8 @@ def _tells_result(clause: str, odds: Mapping[str, float], ledger: Ledger) -> boo
     if not says_state(clause):
         if ledger.turn or share(odds, CLAIMS) < HINTED:
             return False  # a failed call may tell how things are
-        if " " in (request := ledger.request.strip(_MARKS)) and request in clause:
+        request = ledger.request.strip(_MARKS)
+        if " " in request and _ONE_WORD.sub("", clause, 1).strip(_MARKS).find(request) > 0:
             return False  # "You said ..." repeats the request and tells no result
     return share(odds, (*CLAIMS, "state")) >= CLAIMED
 

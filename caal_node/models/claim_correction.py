@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, cast
 from livekit.agents import llm
 from livekit.agents.utils import shortuuid
 
-from caal_node.core.events import ClaimBecame, ClaimCorrected
+from caal_node.core.events import ClaimBecame, ClaimCorrected, Events
 from caal_node.core.items import AssistantItem, CallItem, Item, UserItem
 from caal_node.core.prompt_files import read, sentence
 from caal_node.core.tool_spec import ToolSpec, tool_reads
@@ -61,7 +61,7 @@ class ClaimCorrection:
         ledger: What was done in the turn, with the calls of this reply so far.
         question: What was asked, with the tools that the model may call.
         ask: None where it may not, or not again.
-        tell: It is told of each correction.
+        events: Each correction is one.
         spec_of: It knows the tools by the model's names.
     """
 
@@ -70,7 +70,7 @@ class ClaimCorrection:
         ledger: Callable[[], Ledger],
         question: Question,
         ask: AskAgain | None,
-        tell: Callable[[ClaimCorrected], None],
+        events: Events,
         spec_of: Callable[[str], ToolSpec | None],
     ) -> None:
         self.over = False
@@ -80,7 +80,7 @@ class ClaimCorrection:
         self._ledger: Final = ledger
         self._question: Final = question
         self._ask = ask
-        self._tell: Final = tell
+        self._events: Final = events
         self._spec_of: Final = spec_of
         self._apologised = False
 
@@ -163,7 +163,7 @@ class ClaimCorrection:
 
     def _note(self, claim: str, became: ClaimBecame) -> None:
         logger.info("the reply claimed what no call has done; it became: %s", became)
-        self._tell(ClaimCorrected(claim.strip(), became))
+        self._events.emit(ClaimCorrected(claim.strip(), became))
 
 
 def _honest(claim: str, ledger: Ledger) -> str:

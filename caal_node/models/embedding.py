@@ -175,7 +175,7 @@ def make_embedder(settings: Settings) -> Embedder | None:
     key = asked.api_key
     redact = None
     if settings.redaction.local_models or is_elsewhere(asked):
-        by_value = partial(without_values, secrets=settings.secret_values)
+        by_value = partial(without_values, secrets=settings.secrets)
         redact = OutgoingRedaction(settings.redaction, by_value).text
     return ServerEmbedder(
         chosen.model,

@@ -80,7 +80,7 @@ def backend_of(settings: Settings, place: str, given: Mapping[str, Any]) -> Back
         # Here, as the bridge takes a second to import, and a model alone needs none of it.
         from mcp_bridge.core.sanitize import redact
 
-        by_value = partial(redact, secrets=settings.secret_values)
+        by_value = partial(redact, secrets=settings.secrets)
         return redacting(backend, PromptRedaction(settings.redaction, by_value))
     return backend
 

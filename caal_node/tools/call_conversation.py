@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -22,6 +22,7 @@ from livekit.agents import Agent, RunContext
 
 from caal_node.core.events import ToolProgress
 from caal_node.core.prompt_files import sentence
+from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.spoken_question import SpokenQuestion
 from caal_node.tools.table import ToolEntry
 from caal_node.tools.yes_or_no import read_answer
@@ -47,23 +48,19 @@ class RoomCallConversation:
         self,
         entry: ToolEntry,
         context: RunContext[Any],
-        redact: Callable[[str], str],
-        on_progress: Callable[[ToolProgress], None] | None,
+        pipeline: Pipeline,
     ) -> None:
         self._entry: Final = entry
         self._context: Final = context
-        self._redact: Final = redact
-        self._on_progress: Final = on_progress
+        self._pipeline: Final = pipeline
         self._questions: Final[asyncio.Queue[_OpenQuestion | None]] = asyncio.Queue()
         """None says that the call has ended."""
 
     def report_progress(self, done: float, total: float | None, message: str) -> None:
         """Emit a progress event."""
-        if self._on_progress is None:
-            return
         spec, call_id = self._entry.spec, self._context.function_call.call_id
-        progress = done, total, self._redact(message)
-        self._on_progress(
+        progress = done, total, self._pipeline.redact(message)
+        self._pipeline.events.emit(
             ToolProgress(call_id, self._entry.exposed, spec.tier, spec.source, *progress)
         )
 
@@ -72,7 +69,7 @@ class RoomCallConversation:
         if question.url:
             return Declined()  # nobody can be sent to a page by voice
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        spoken = replace(question, message=self._redact(question.message))
+        spoken = replace(question, message=self._pipeline.redact(question.message))
         self._questions.put_nowait((spoken, answer))
         return await answer
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from livekit.agents import Agent, AgentSession, RunContext, get_job_context
 
@@ -26,13 +26,20 @@ def caller_of(context: RunContext[Any] | None) -> Caller:
     return Caller(origin, room, person.identity, dict(person.attributes))
 
 
-def place_of(agent: Agent) -> tuple[CallOrigin, str]:
-    """Return where an agent's conversation is, and the room's name, "" without a room."""
-    try:
-        session: AgentSession[Any] = agent.session
-    except RuntimeError:  # LiveKit raises it where the agent is in no session
-        return "terminal", ""
-    return _place_of(session)
+class AgentPlace:
+    """Where an agent's conversation is."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent: Final = agent
+
+    @property
+    def place(self) -> tuple[CallOrigin, str]:
+        """The origin of its calls, and the room's name, "" without a room."""
+        try:
+            session: AgentSession[Any] = self._agent.session
+        except RuntimeError:  # LiveKit raises it where the agent is in no session
+            return "terminal", ""
+        return _place_of(session)
 
 
 def _place_of(session: AgentSession[Any]) -> tuple[CallOrigin, str]:

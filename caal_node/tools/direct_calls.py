@@ -16,7 +16,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,14 +29,13 @@ from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure, Tool
 from caal_node.core.events import (
     API_CALL,
     CallReport,
-    Event,
     Outcome,
     ToolCallEnded,
     ToolCallStarted,
 )
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_scheduler import WAIT_S
-from caal_node.tools.caller_of_call import place_of
+from caal_node.tools.caller_of_call import AgentPlace
 from caal_node.tools.pipeline import Pipeline, outcome_of
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import VerbatimResult
@@ -71,21 +70,19 @@ class DirectCalls:
         agent: Agent,
         remote: RemoteToolset,
         pipeline: Pipeline,
-        on_event: Callable[[Event], None],
         own: OwnTools,
     ) -> None:
-        """`on_event` is given the events of each call; `own` sends those of a toolset of LiveKit's
-        through the pipeline."""
+        """`own` sends calls of a toolset of LiveKit's through the pipeline."""
         self._agent: Final = agent
+        self._where: Final = AgentPlace(agent)
         self._remote: Final = remote
         self._pipeline: Final = pipeline
-        self._on_event: Final = on_event
         self._own: Final = own
 
     @property
     def caller(self) -> Caller:
         """Who calls here: a program, in the name of nobody in the room."""
-        return Caller("api", place_of(self._agent)[1])
+        return Caller("api", self._where.place[1])
 
     async def run(
         self, name: str, arguments: Mapping[str, Any], confirmation: str = ""
@@ -100,7 +97,8 @@ class DirectCalls:
         entry = (await self._remote.whole_table()).resolve(name)
         call_id = f"{API_CALL}{uuid.uuid4().hex[:16]}"
         spec = entry.spec
-        self._on_event(ToolCallStarted(call_id, entry.exposed, spec.tier, spec.source, arguments))
+        events = self._pipeline.events
+        events.emit(ToolCallStarted(call_id, entry.exposed, spec.tier, spec.source, arguments))
         began = time.perf_counter()
         outcome: Outcome = "cancelled"
         if confirmation:
@@ -130,7 +128,7 @@ class DirectCalls:
                 reason=report.reason,
                 result=report.result,
             )
-            self._on_event(ended)
+            events.emit(ended)
         return DirectCallResult(entry, call_id, took_ms, *result)
 
     async def _call_method(

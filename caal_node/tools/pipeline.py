@@ -44,7 +44,7 @@ from caal_node.core.errors import (
     ToolTimeout,
     UnknownTool,
 )
-from caal_node.core.events import CallReport, Event, Outcome
+from caal_node.core.events import CallReport, Events, Outcome
 from caal_node.core.prompt_files import sentence
 from caal_node.models.strategies.tool_relevance import relevance_of
 from caal_node.network.guard import refusal_in
@@ -170,6 +170,7 @@ class Pipeline:
         *,
         gates: Gates | None = None,
         redaction: Redaction | None = None,
+        events: Events | None = None,
         timeout_s: float = TOOL_TIMEOUT_S,
     ) -> None:
         self.outcomes: Final = CallOutcomes()
@@ -180,8 +181,8 @@ class Pipeline:
         self._scheduler: Final = CallScheduler()
         self.middleware: Final[list[CallMiddleware]] = list(self._gates.middleware or ())
         """The owner's rules. The owner may change the list at any time."""
-        self.on_event: Callable[[Event], None] = lambda _: None
-        """What the middleware tell of goes there."""
+        self.events: Final = events or Events()
+        """What the middleware and the sources report goes there."""
         self.confirmations: Final[dict[str, str]] = {}
         """By the id of a call that comes over the API: the hash of what its caller says yes to."""
         self.prompts: ShownTools | None = None
@@ -311,9 +312,8 @@ class Pipeline:
         caller: Caller | None = None,
     ) -> ToolCallRequest:
         caller, confirmation = caller or caller_of(context), self.confirmations.get(call_id, "")
-        return ToolCallRequest(
-            *(entry, call_id, arguments, caller, context, confirmation, self.redact, self.on_event)
-        )
+        known = entry, call_id, arguments, caller, context, confirmation
+        return ToolCallRequest(*known, self.redact, self.events.emit)
 
     def _check(self, call: ToolCallRequest, validate: bool) -> None:
         request = "" if call.context is None else request_of(call.context)

@@ -7,7 +7,8 @@ Whatever is left out is on demand: it is told where the conversation grows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from caal_node.context.token_estimate import TOOLS_TOKENS
 from caal_node.policy.globs import AnyOf
@@ -18,6 +19,48 @@ FLOOD: Final = 3
 more would fit into no prompt."""
 OWN_PART: Final = 4
 """The agent's own methods stay at the front where a quarter of the budget is enough for them."""
+
+
+class HidesTools(Protocol):
+    """A policy, as far as prompts go."""
+
+    def hide(self, entry: ToolEntry, /) -> bool:
+        """Say whether the model is not to see a tool."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PromptHead:
+    """Which tools a conversation's prompts have at their front."""
+
+    max_tokens: int
+    """Estimated tokens that the schemas of all tools may have together."""
+    pinned: Sequence[str] = ()
+    """Globs over exposed names that are always at the front."""
+    policies: HidesTools | None = None
+
+    def hides(self, entry: ToolEntry) -> bool:
+        return self.policies is not None and self.policies.hide(entry)
+
+    def names(
+        self,
+        table: ToolTable,
+        search: str,
+        before: frozenset[str] | None,
+        *,
+        reloaded: bool,
+        most: int | None,
+    ) -> frozenset[str] | None:
+        """Return the exposed names; see `head_names`. `most` is a further limit to the tokens."""
+        return head_names(
+            table,
+            search,
+            max_tokens=self.max_tokens if most is None else min(self.max_tokens, most),
+            pinned=self.pinned,
+            hides=self.hides,
+            before=before,
+            reloaded=reloaded,
+        )
 
 
 def head_names(

@@ -9,14 +9,20 @@ base64 and hex. Others, such as a private key in a file, are found by their shap
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Protocol, cast
 
-from caal_node.config.settings import Settings
 from caal_node.redaction.secret_shapes import MAX_KEY_CHARS, without_keys
 from mcp_bridge.core.sanitize import REDACTED, secret_forms
 
-KnownSecrets: TypeAlias = Callable[[], Iterable[str]]
-"""It returns the secrets of one source as they are now: some are made for one call each."""
+
+class HoldsSecrets(Protocol):
+    """What has secrets: settings, a source of tools, a toolset."""
+
+    @property
+    def secrets(self) -> Iterable[str]:
+        """The secrets as they are now: some are made for one call each."""
+        ...
+
 
 MANY_FORMS: Final = 400
 """Forms that are looked for on the event loop in a short text: 2 ms. More are, in a thread."""
@@ -31,17 +37,17 @@ class Redaction:
     """Replaces every secret by `***`. Its cost is linear in text and in secrets.
 
     Args:
-        known: Sources of secrets that are found by value.
+        holders: They hold the secrets that are found by value.
         shapes: Whether what has the shape of a key is a secret, too.
     """
 
-    def __init__(self, *known: KnownSecrets, shapes: bool = True) -> None:
-        self._known = list(known)
+    def __init__(self, *holders: HoldsSecrets, shapes: bool = True) -> None:
+        self._holders = list(holders)
         self._shapes: Final = shapes
 
-    def add(self, known: KnownSecrets) -> None:
-        """Look for the secrets of one more source from now on."""
-        self._known.append(known)
+    def add(self, holder: HoldsSecrets) -> None:
+        """Look for the secrets of one more holder from now on."""
+        self._holders.append(holder)
 
     @property
     def has_many(self) -> bool:
@@ -50,7 +56,7 @@ class Redaction:
 
     def _forms(self) -> tuple[str, ...]:
         # In one order, so that the forms of the same secrets are made once.
-        return secret_forms(sorted({secret for known in self._known for secret in known()}))
+        return secret_forms(sorted({secret for each in self._holders for secret in each.secrets}))
 
     def text(self, text: str) -> str:
         """Return `text` without secrets."""
@@ -87,11 +93,6 @@ class Redaction:
             return without_keys(text) if shapes else text
 
         return _without(value, clean, 0) if found or shapes else value
-
-
-def secrets_of_settings(settings: Settings) -> tuple[str, ...]:
-    """Return the secrets that the settings name: keys, tokens, the room's secret."""
-    return settings.secret_values
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from livekit.agents import RunContext, function_tool
 from livekit.agents.llm import RawFunctionTool, ToolResult
 
 from caal_node.core.caller import Caller
 from caal_node.core.errors import ToolFailure
-from caal_node.core.events import TierName, ToolProgress
+from caal_node.core.events import TierName
 from caal_node.tools.call_conversation import RoomCallConversation
 from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.request import request_of
@@ -25,30 +25,35 @@ class RemoteTool(RawFunctionTool[..., Any]):
     """LiveKit's form of a tool of a remote tier: its calls go through the pipeline."""
 
 
+class ChangingTable(Protocol):
+    """What is needed of the owner of the table."""
+
+    async def run_search(self, arguments: Arguments, request: str) -> Any:
+        """Run the search tool; `request` is the words that the call answers."""
+        ...
+
+    async def settled(self) -> None:
+        """Wait until what a call has changed in the table is there."""
+        ...
+
+
 class RemoteCalls:
     """Runs the tools of sources.
 
     Args:
         sources: The source of each remote tier.
-        search: Runs the search tool, with its arguments and the words that the call answers.
-        settled: Waits until what a call has changed in the table is there.
-        on_progress: Told how far calls have come.
+        table: Whose tools they are.
     """
 
     def __init__(
         self,
         sources: Mapping[TierName, ToolSource],
         pipeline: Pipeline,
-        *,
-        search: Callable[[Arguments, str], Awaitable[Any]],
-        settled: Callable[[], Awaitable[None]],
-        on_progress: Callable[[ToolProgress], None] | None,
+        table: ChangingTable,
     ) -> None:
         self._sources: Final = sources
         self._pipeline: Final = pipeline
-        self._search: Final = search
-        self._settled: Final = settled
-        self._on_progress: Final = on_progress
+        self._table: Final = table
         self._made: dict[str, tuple[ToolEntry, RemoteTool]] = {}
         """The function tools by exposed name, each with the entry that it was made of."""
 
@@ -96,13 +101,11 @@ class RemoteCalls:
 
         async def execute() -> Any:
             if searches:
-                return await self._search(arguments, request_of(context))
+                return await self._table.run_search(arguments, request_of(context))
             source = self._sources[entry.spec.tier]
-            conversation = RoomCallConversation(
-                entry, context, self._pipeline.redact, self._on_progress
-            )
+            conversation = RoomCallConversation(entry, context, self._pipeline)
             value = await conversation.run(source.call(entry.spec, arguments, conversation))
-            await self._settled()  # what it has changed holds in the next request
+            await self._table.settled()  # what it has changed holds in the next request
             return value
 
         call_id = context.function_call.call_id

@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from livekit.agents.llm import Tool, Toolset
 
-from caal_node.core.events import TierName, ToolProgress, ToolSourceChanged
+from caal_node.core.events import TierName, ToolSourceChanged
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.argument_check import fits
 from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.prompt_head import PromptHead
 from caal_node.tools.remote_calls import RemoteCalls, RemoteTool
 from caal_node.tools.source import ToolListing, ToolProvider, ToolSource, as_tool_source
 from caal_node.tools.table import ToolEntry, ToolTable
@@ -34,11 +35,33 @@ _LOGGED: Final = 20
 """So many tools that are missing or new are logged one by one; a server may list thousands."""
 
 
+class HasOwnTools(Protocol):
+    """An agent with tools of its own."""
+
+    async def own_specs(self) -> Sequence[ToolSpec]:
+        """Describe the agent's function tools that are not remote."""
+        ...
+
+
+class Stay(Protocol):
+    """What begins and ends with an agent's stay in a session."""
+
+    async def prepare(self) -> None:
+        """Do what has to be done before any source is asked."""
+        ...
+
+    async def begin(self) -> None:
+        """Begin, once all sources were listed."""
+        ...
+
+    async def aclose(self) -> None: ...
+
+
 class RemoteToolset(Toolset):
     """Owns the sources and the table, and gives LiveKit function tools of the remote entries.
 
-    `set_head` says which tools stand at every prompt's front. Then LiveKit is given those alone,
-    and `function_tools` makes those that a turn has told of.
+    `head` has the tools at every prompt's front. Where those are not all, LiveKit is given them
+    alone, and `function_tools` makes those that a turn has told of.
     """
 
     def __init__(
@@ -46,21 +69,17 @@ class RemoteToolset(Toolset):
         tiers: Mapping[TierName, ToolProvider],
         pipeline: Pipeline,
         *,
-        methods: Callable[[], Awaitable[Sequence[ToolSpec]]],
-        on_ready: Callable[[], Awaitable[None]],
-        on_close: Callable[[], Awaitable[None]],
-        on_begin: Callable[[], Awaitable[None]] | None = None,
-        on_progress: Callable[[ToolProgress], None] | None = None,
-        on_table: Callable[[bool], None] = lambda _: None,
-        hides: Callable[[ToolEntry], bool] = lambda _: False,
+        own: HasOwnTools | None = None,
+        stay: Stay | None = None,
+        head: PromptHead | None = None,
         embedder: Embedder | None = None,
     ) -> None:
-        """`on_begin` is awaited before any source is asked, `on_ready` once all were listed.
+        """Nothing is listed before `setup`.
 
         Args:
-            on_table: Called with each new table, and told whether a reload has made it; else a
-                source has reported a change on its way.
-            hides: Which tools the model is never told of.
+            own: The agent, whose own tools are in the table too.
+            stay: What begins and ends with the agent's stay in a session.
+            head: It says which tools stand at every prompt's front; None puts all there.
             embedder: Makes searches go by meaning too. It is this toolset's to close, where it can
                 be closed.
         """
@@ -86,31 +105,22 @@ class RemoteToolset(Toolset):
         }
         self._pipeline = pipeline
         for source in self._sources.values():
-            pipeline.redaction.add(partial(getattr, source, "secrets"))
-        self._methods = methods
-        self._on_begin = on_begin
-        self._on_ready = on_ready
-        self._on_close = on_close
-        self.calls: Final = RemoteCalls(
-            self._sources,
-            pipeline,
-            search=self._search,
-            settled=self._settled,
-            on_progress=on_progress,
-        )
+            pipeline.redaction.add(source)
+        self._own: Final = own
+        self._stay: Final = stay
+        self._head_rule: Final = head
+        self.calls: Final = RemoteCalls(self._sources, pipeline, self)
         """Runs the calls of remote tools."""
         self._listings = dict.fromkeys(self._sources, ToolListing())
         self._polls: list[asyncio.Task[None]] = []
         self._changes: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
-        self._on_table = on_table
-        self._hides = hides
-        self._finder = ToolSearch(embedder, hides)
+        self._finder = ToolSearch(embedder, self._hides)
 
     async def setup(self) -> RemoteToolset:
         """List the tools for the first time, then begin to watch for changes."""
-        if self._on_begin is not None:
-            await self._on_begin()
+        if self._stay is not None:
+            await self._stay.prepare()
         for tier, source in self._sources.items():
             source.watch_changes(partial(self._on_change, tier))
         try:
@@ -118,7 +128,8 @@ class RemoteToolset(Toolset):
         except Exception:
             # LiveKit would go on without a word, and without the agent's other services.
             logger.exception("the tools could not be listed; a reload tries again")
-        await self._on_ready()
+        if self._stay is not None:
+            await self._stay.begin()
         self._reported = {}
         self._report_sources()
         self._polls += [
@@ -134,8 +145,9 @@ class RemoteToolset(Toolset):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        closing = [self._on_close(), *(source.aclose() for source in self._sources.values())]
-        for result in await asyncio.gather(*closing, return_exceptions=True):
+        closing = [*self._sources.values(), *([] if self._stay is None else [self._stay])]
+        ends = (each.aclose() for each in closing)
+        for result in await asyncio.gather(*ends, return_exceptions=True):
             if isinstance(result, Exception):
                 logger.error("closing the tools failed", exc_info=result)
         await self._finder.aclose()
@@ -165,12 +177,17 @@ class RemoteToolset(Toolset):
         """The names at every prompt's front, the search tool among them; None: all tools are."""
         return self._head
 
-    def set_head(self, names: Iterable[str] | None) -> None:
-        """Put these tools at every prompt's front, and all others on demand; None puts all there.
+    def choose_head(self, *, reloaded: bool = True, most: int | None = None) -> None:
+        """Settle which tools stand at every prompt's front, until the next table.
 
-        It holds until the next table, of which `on_table` tells.
+        Args:
+            reloaded: Whether somebody has asked for the table; else a source has changed it.
+            most: Estimated tokens that they may have, where the prompt has no room for more.
         """
-        self._head = None if names is None else frozenset(names)
+        if self._head_rule is not None:
+            self._head = self._head_rule.names(
+                self.table, self.search.exposed, self._head, reloaded=reloaded, most=most
+            )
         self._given = None
         if self._head is not None:
             self._finder.prepare(self.table)
@@ -218,7 +235,7 @@ class RemoteToolset(Toolset):
 
     async def whole_table(self) -> ToolTable:
         """Return the table, with what LiveKit's toolsets have found since it was made."""
-        if (own := tuple(await self._methods())) == self._methods_listed:
+        if (own := await self._own_specs()) == self._methods_listed:
             return self.table
         if self._late is None or self._late[:2] != (self.table, own):
             specs = [*own, *self._remote_specs()]
@@ -234,7 +251,7 @@ class RemoteToolset(Toolset):
         """The state of each configured MCP server."""
         return tuple(itertools.chain.from_iterable(s.servers for s in self._sources.values()))
 
-    async def _search(self, arguments: Mapping[str, Any], request: str) -> Mapping[str, Any]:
+    async def run_search(self, arguments: Mapping[str, Any], request: str) -> Mapping[str, Any]:
         """Run the search tool: what it tells of can be called from then on."""
         patterns = search_patterns(arguments.get("patterns"))
         found = await self._finder.find_shown(self.table, patterns, request)
@@ -249,7 +266,7 @@ class RemoteToolset(Toolset):
             if specs := [entry.spec for entry in entries if entry.spec.tier == tier]:
                 source.wake(specs)
 
-    async def _settled(self) -> None:
+    async def settled(self) -> None:
         """Wait until the changes that are reported by now are in the table."""
         if self._changes:
             await asyncio.wait(self._changes)
@@ -276,6 +293,12 @@ class RemoteToolset(Toolset):
             self._hides(entry)  # a policy remembers which of its rules fit a tool
         return table
 
+    def _hides(self, entry: ToolEntry) -> bool:
+        return self._head_rule is not None and self._head_rule.hides(entry)
+
+    async def _own_specs(self) -> tuple[ToolSpec, ...]:
+        return () if self._own is None else tuple(await self._own.own_specs())
+
     def _remote_specs(self) -> Iterable[ToolSpec]:
         return itertools.chain.from_iterable(one.specs for one in self._listings.values())
 
@@ -285,7 +308,7 @@ class RemoteToolset(Toolset):
         """Make the table from the listings."""
         listings = list(self._listings.values())
         # A large schema takes 0.4 ms to compact; a hundred of them would be heard.
-        own = tuple(await self._methods() if methods is None else methods)
+        own = await self._own_specs() if methods is None else tuple(methods)
         table = await asyncio.to_thread(self._make_table, [*own, *self._remote_specs()])
         self.failed = {
             name: self._pipeline.redact(why) for one in listings for name, why in one.failed.items()
@@ -296,7 +319,7 @@ class RemoteToolset(Toolset):
         self._given = None
         if reloaded:
             self.search = table.beside(search_spec(table))
-        self._on_table(reloaded)
+        self.choose_head(reloaded=reloaded)
         self._report_sources()
 
     def _report_sources(self) -> None:
@@ -306,10 +329,10 @@ class RemoteToolset(Toolset):
         self._reported = now = self.failed
         for source in before:
             if source not in now:
-                self._pipeline.on_event(ToolSourceChanged(source, "ready"))
+                self._pipeline.events.emit(ToolSourceChanged(source, "ready"))
         for source, reason in now.items():
             if before.get(source) != reason:
-                self._pipeline.on_event(ToolSourceChanged(source, "down", reason))
+                self._pipeline.events.emit(ToolSourceChanged(source, "down", reason))
 
     async def _poll(self, tier: TierName, interval_s: float) -> None:
         while True:

@@ -35,7 +35,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, Validatio
 from tzlocal import get_localzone
 
 from caal_node.core.errors import InvalidArguments
-from caal_node.core.events import CueKind, Event
+from caal_node.core.events import CueKind, Event, Events
 from caal_node.core.paths import from_home, state_folder
 from caal_node.core.tool_spec import Effect
 from caal_node.tools.call_terms import CallTerms, terms_of, with_terms
@@ -132,10 +132,6 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def _drop(event: Event) -> None:
-    return
-
-
 @dataclass(frozen=True, slots=True)
 class ToolsetServices:
     """What a toolset gets of the conversation that it works in."""
@@ -147,10 +143,14 @@ class ToolsetServices:
     now: Callable[[], datetime] = _utc_now
     """Returns the time, with its zone."""
     announcer: Announcer = field(default_factory=NoAnnouncer)
-    emit: Callable[[Event], None] = _drop
-    """Tells everybody who listens to the conversation's events."""
+    events: Events = field(default_factory=Events)
+    """The conversation's."""
     embedder: Embedder | None = None
     """Makes vectors of texts, where the owner has turned an embedding on."""
+
+    def emit(self, event: Event) -> None:
+        """Tell everybody who listens to the conversation's events."""
+        self.events.emit(event)
 
 
 class ConfiguredToolset(Toolset):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -22,7 +22,7 @@ from caal_node.config.file import remedy
 from caal_node.config.settings import Settings
 from caal_node.config.toolset_tables import ToolsetTable
 from caal_node.core.errors import CaalError, ConfigError
-from caal_node.core.events import Event
+from caal_node.core.events import Events
 from caal_node.toolsets.base import (
     BASE,
     Announcer,
@@ -82,7 +82,7 @@ def configured_toolsets(
     settings: Settings,
     *,
     announcer: Announcer | None = None,
-    emit: Callable[[Event], None] | None = None,
+    events: Events | None = None,
     embedder: Embedder | None = None,
 ) -> list[ConfiguredToolset]:
     """Make every toolset that the settings turn on, each with a state folder of its own.
@@ -98,7 +98,7 @@ def configured_toolsets(
         return []  # so that nothing is read for those who want none
     given: dict[str, Any] = {
         "announcer": announcer,
-        "emit": emit,
+        "events": events,
         "embedder": embedder,
         "timezone": settings.timezone,
     }

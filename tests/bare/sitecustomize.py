@@ -1,6 +1,6 @@
 """Hides PortAudio, PulseAudio and Ollama, so that the tests run as on a machine without them.
 
-Run: PYTHONPATH=tests/bare make unit. Every Python process whose path begins with this folder
+Run: PYTHONPATH=tests/bare make test. Every Python process whose path begins with this folder
 imports it first, those that a test starts among them.
 """
 

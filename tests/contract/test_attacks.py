@@ -11,6 +11,8 @@ import pytest
 from tests.attack.harness import Attack
 from tests.attack.runner import Runner, all_attacks
 
+pytestmark = pytest.mark.long
+
 HOLD_MAX_MS: Final = 100.0
 LATE_S: Final = 10.0
 """`make attack` has the machine to itself, and holds each to an audio frame and a second. Beside

@@ -22,6 +22,8 @@ from n8n import Discovery, check
 from tests.livekit_server import LiveKit
 from tests.recorded_n8n import RecordedN8n
 
+pytestmark = pytest.mark.long
+
 if TYPE_CHECKING:  # pytest imports it as a plugin
     from tests.fixtures_models import OllamaModels
 

@@ -18,6 +18,8 @@ from caal_node.core.errors import ConfigError
 from caal_node.core.prompt_files import sentence
 from tests.recorded_n8n import RecordedN8n
 
+pytestmark = pytest.mark.long
+
 HEADER = {"header": "x-recorded-key", "value": "recorded-header-value"}
 
 

@@ -16,6 +16,8 @@ from mcp_bridge import ConfigError, ServerConfig, ServerManager, load_servers
 from mcp_bridge.config.import_servers import add_servers, entry_to_copy, read_found
 from mcp_bridge.config.input_answers import InputAnswers
 
+pytestmark = pytest.mark.long
+
 CONFIGS = Path(__file__).parents[1] / "data" / "mcp_configs"
 ENVIRON = {"WEATHER_KEY": "w-key-value", "DOCS_KEY": "d-key-value", "ZONE": "Asia/Tokyo"}
 FAR = "https://docs.example.com/mcp"

@@ -31,6 +31,8 @@ from mcp_bridge import (
 )
 from mcp_bridge.security.package_runners import package_runner
 
+pytestmark = pytest.mark.long
+
 RUNNER = """#!{python}
 import pathlib, runpy, sys, time
 while not pathlib.Path("{here}").exists():

@@ -22,9 +22,12 @@ from tests.kill_matrix import (
     marked,
 )
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="only Linux has subreapers; elsewhere groups are ended"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="only Linux has subreapers; elsewhere groups are ended"
+    ),
+]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -124,20 +124,11 @@ async def test_a_room_keeps_its_tools_and_is_given_those_of_a_late_server(
         path.write_text(json.dumps({name: {"url": s.url} for name, s in servers.items()}))
         path.chmod(0o600)
 
-    async def nothing() -> None:
-        pass
-
-    async def no_methods() -> tuple[()]:
-        return ()
-
     async with stand_ins(2) as (good, late):
         await good.start()
         remote = RemoteToolset(
             {"mcp": McpToolSource(path, call_timeout_s=20)},
             Pipeline(ToolDataCache()),
-            methods=no_methods,
-            on_ready=nothing,
-            on_close=nothing,
         )
         configured(good=good)
         await remote.setup()

@@ -36,6 +36,8 @@ from tests.bridge_process import (
 )
 from tests.mcp_events import PATIENCE_S, Events, events, lives
 
+pytestmark = pytest.mark.long
+
 SLOW = Path(__file__).parents[1] / "bridge_slow_server.py"
 
 

@@ -33,6 +33,8 @@ from tests.real_n8n.author import author
 from tests.recorded_n8n import RecordedN8n
 from tests.stand_in_model import Call, StandInModel
 
+pytestmark = pytest.mark.long
+
 PAGE = (Path(__file__).parents[2] / "docs" / "n8n.md").read_text(encoding="utf-8")
 TOOL = "get_forecast"
 TOKEN = "-".join(["a", "long", "random", "token"])

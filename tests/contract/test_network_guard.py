@@ -14,6 +14,8 @@ import pytest
 
 from tests.two_places import INSIDE, OUTSIDE, TwoPlaces, answer_of, run_python, two_places
 
+pytestmark = pytest.mark.long
+
 BEGIN = """
 import json, logging, os, socket, sys
 from caal_node.core.errors import ConfigError

@@ -19,6 +19,8 @@ from caal_node.tools.table import ToolTable
 from tests.conversation import weather_spec
 from tests.e2e.test_command_line import run
 
+pytestmark = pytest.mark.long
+
 AGENT = """\
 from livekit.agents import function_tool
 from caal_node import CaalAgent, effect

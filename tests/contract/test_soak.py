@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.long
 async def test_sessions_of_turns_outages_and_barge_ins_leave_nothing_behind(tmp_path: Path) -> None:
     plot = tmp_path / "soak.svg"
     command = [sys.executable, "-m", "tests.bench.soak", "--virtual", "--hours", "0.2"]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 COMMAND = str(Path(sys.executable).with_name("caal-node"))
 DEADLINE_S = 120
 

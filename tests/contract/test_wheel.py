@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 FOREIGN = ("n8n==0.11.0", "mcp_bridge==0.5.1", "setuptools<81")
 """Other people's packages of our names; the first needs setuptools of its time."""

@@ -1,7 +1,7 @@
 """MCP servers as people run them, through the manager: a right, a wrong and an oversized argument.
 
-`make test` installs them once (tests/prepare.py); nothing is fetched here. `fetch` reads a page of
-this machine, `git` a repository made for it.
+`make test-rest` installs them once (tests/prepare.py); nothing is fetched here. `fetch` reads a
+page of this machine, `git` a repository made for it.
 """
 
 from __future__ import annotations

@@ -103,6 +103,9 @@ def test_the_request_repeated_is_no_result() -> None:
     request = "hello and some unremarkable considerations concerning narrow terminals"
     assert says(f"You said {request}.", ledger(request=request))
     assert says("You said turn it on in the hall.", ledger(request="turn it on in the hall"))
+    jazz = "Wake me with some jazz at seven."
+    assert not says(jazz, ledger(request=jazz)), "as an answer it is one"
+    assert not says(f"Okay, {jazz}", ledger(request=jazz))
 
 
 def test_a_condition_holds_for_the_rest_of_its_sentence() -> None:

@@ -105,6 +105,7 @@ def every() -> list[Found]:
     return list(same.values())
 
 
+@pytest.mark.long
 def test_the_work_of_every_pattern_grows_as_the_text_does(every: list[Found]) -> None:
     assert len(every) > 500
     wrong = {

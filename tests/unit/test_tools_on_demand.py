@@ -65,7 +65,7 @@ class Talk:
             self.settings,
             self.data,
             _Agent(supply, model),
-            on_demand=ToolsOnDemand(self.settings, supply, lambda entry: False),
+            on_demand=ToolsOnDemand(self.settings, supply),
         )
 
     async def ask(self, *items: Item, tools: list[llm.Tool] | None = None) -> Question:

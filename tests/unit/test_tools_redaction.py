@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -23,7 +24,7 @@ from caal_node.tools.pipeline import (
     Pipeline,
     error_text,
 )
-from caal_node.tools.redaction import Redaction, secrets_of_settings
+from caal_node.tools.redaction import Redaction
 from caal_node.tools.table import ToolTable
 from n8n.calls.auth import BasicAuth, JwtSecretAuth, secrets_of
 
@@ -39,7 +40,7 @@ ENTRY = next(iter(ToolTable([ToolSpec("agent", "a", "f", "f", "Does it.", {"type
 
 
 def redaction() -> Redaction:
-    return Redaction(lambda: [SECRET])
+    return Redaction(SimpleNamespace(secrets=[SECRET]))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -86,7 +87,7 @@ def test_no_secret_is_cut_apart_at_the_end_of_a_beginning(at: int) -> None:
 
 def test_a_secret_that_becomes_known_later_is_found_from_then_on() -> None:
     known: list[str] = []
-    found = Redaction(lambda: known)
+    found = Redaction(SimpleNamespace(secrets=known))
     assert found.text(SECRET) == SECRET
     known.append(SECRET)
     assert found.text(SECRET) == "***"
@@ -125,9 +126,6 @@ async def test_an_error_is_redacted_for_whoever_is_told_of_it() -> None:
 async def test_a_tool_error_of_megabytes_is_cut_before_it_is_searched() -> None:
     searched: list[int] = []
 
-    def known() -> list[str]:
-        return [SECRET]
-
     class Counting(Redaction):
         def beginning(self, text: str, max_chars: int) -> str:
             searched.append(max_chars)
@@ -136,7 +134,7 @@ async def test_a_tool_error_of_megabytes_is_cut_before_it_is_searched() -> None:
         def text(self, text: str) -> str:
             raise AssertionError("all of it")
 
-    pipeline = Pipeline(ToolDataCache(), redaction=Counting(known))
+    pipeline = Pipeline(ToolDataCache(), redaction=Counting(SimpleNamespace(secrets=[SECRET])))
 
     async def fail() -> Any:
         raise ToolError(f"No: {SECRET} " + "x" * 2_000_000)
@@ -151,11 +149,11 @@ async def test_a_tool_error_of_megabytes_is_cut_before_it_is_searched() -> None:
 def test_every_secret_of_the_settings_is_known() -> None:
     values = {"api_key": "key-one", "livekit_api_secret": "room-one", "n8n_api_key": "n8n-one"}
     settings = Settings.model_validate(values)
-    assert set(secrets_of_settings(settings)) == set(values.values())
+    assert set(settings.secrets) == set(values.values())
 
 
 def test_a_short_password_is_found_in_the_header_that_carries_it() -> None:
     auth = BasicAuth("me", "hunter2")
     sent = auth.headers()["Authorization"]
-    assert Redaction(lambda: secrets_of(auth)).text(sent) == "Basic ***"
+    assert Redaction(SimpleNamespace(secrets=secrets_of(auth))).text(sent) == "Basic ***"
     assert secrets_of(JwtSecretAuth("a-passphrase")) == ("a-passphrase",)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,6 +16,7 @@ from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.prompt_head import PromptHead
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import CallConversation, ToolListing, ToolSource
 
@@ -58,30 +59,32 @@ class Listed(ToolSource):
         self.changed = changed
 
 
-def methods_of(specs: Sequence[ToolSpec]) -> Callable[[], Awaitable[Sequence[ToolSpec]]]:
-    """What describes the agent's own tools: those that `specs` has by then."""
+class Own:
+    """An agent whose own tools are those that `specs` has by then."""
 
-    async def methods() -> Sequence[ToolSpec]:
-        return tuple(specs)
+    def __init__(self, specs: Sequence[ToolSpec]) -> None:
+        self._specs = specs
 
-    return methods
+    async def own_specs(self) -> Sequence[ToolSpec]:
+        return tuple(self._specs)
+
+
+class Noted(PromptHead):
+    """Notes for which tables the head is chosen."""
+
+    reloads: ClassVar[list[bool]] = []
+
+    def names(self, *given: Any, reloaded: bool, most: int | None) -> frozenset[str] | None:
+        self.reloads.append(reloaded)
+        return super().names(*given, reloaded=reloaded, most=most)
 
 
 @asynccontextmanager
 async def toolset(
     options: Mapping[str, Any] | None = None, **sources: ToolSource
 ) -> AsyncGenerator[RemoteToolset]:
-    async def nothing() -> None:
-        pass
-
     tiers: Any = sources
-    options = {
-        "methods": methods_of([]),
-        "on_ready": nothing,
-        "on_close": nothing,
-        **(options or {}),
-    }
-    remote = RemoteToolset(tiers, Pipeline(ToolDataCache()), **options)
+    remote = RemoteToolset(tiers, Pipeline(ToolDataCache()), **(options or {}))
     await remote.setup()
     try:
         yield remote
@@ -155,9 +158,10 @@ def given(tools: Sequence[Any]) -> list[str]:
 
 async def test_livekit_is_given_the_head_alone_and_the_others_when_a_turn_tells_of_them() -> None:
     mcp, n8n = Listed(listing("mcp", "a", "b")), Listed(listing("n8n", "s"))
-    async with toolset(mcp=mcp, n8n=n8n) as remote:
+    head = PromptHead(max_tokens=1_000, pinned=("b",))
+    async with toolset({"head": head}, mcp=mcp, n8n=n8n) as remote:
         assert (remote.head, given(remote.tools)) == (None, ["s", "a", "b"])
-        remote.set_head({"mcp_discover", "b"})
+        remote.choose_head(most=1)
         assert given(remote.tools) == ["mcp_discover", "b"]
         assert [entry.exposed for entry in remote.head_entries] == ["mcp_discover", "b"]
         assert [name for name in ("a", "mcp_discover") if remote.stands_in_head(name)] == [
@@ -165,7 +169,7 @@ async def test_livekit_is_given_the_head_alone_and_the_others_when_a_turn_tells_
         ]
         assert given(remote.function_tools(["s", "mcp_discover", "gone"])) == ["s", "mcp_discover"]
         assert {entry.exposed for entry in remote.table} == {"s", "a", "b"}
-        remote.set_head(None)
+        remote.choose_head()
         assert given(remote.tools) == ["s", "a", "b"]
 
 
@@ -184,7 +188,7 @@ async def test_a_tool_has_one_form_for_livekit_until_it_is_another_tool() -> Non
 
 async def test_own_tools_are_found_and_have_no_form_here() -> None:
     own = ToolSpec("agent", "Home", "set_lamp", "set_lamp", "Switches a lamp.", {"type": "object"})
-    async with toolset({"methods": methods_of([own])}, mcp=Listed(listing("mcp", "a"))) as remote:
+    async with toolset({"own": Own([own])}, mcp=Listed(listing("mcp", "a"))) as remote:
         assert await remote.fitting("switch the lamp") == ("set_lamp",)
         assert await remote.fitting("switch the lamp", {"set_lamp"}) == ()
         assert remote.function_tools(["set_lamp"]) == []
@@ -202,9 +206,9 @@ async def test_whose_tools_are_told_of_prepares_for_their_calls() -> None:
 
 
 async def test_a_new_table_says_whether_a_reload_has_made_it() -> None:
-    said: list[bool] = []
+    said = Noted.reloads = []
     source = Listed(listing("mcp", "a"))
-    async with toolset({"on_table": said.append}, mcp=source) as remote:
+    async with toolset({"head": Noted(1_000)}, mcp=source) as remote:
         assert said == [True]
         source.changed(listing("mcp", "a", "b"))
         await until_offered(remote, "a", "b")
@@ -229,7 +233,7 @@ async def test_only_a_reload_changes_the_search_that_every_prompt_shows() -> Non
 async def test_what_livekits_toolsets_have_found_since_is_found_and_leaves_the_table() -> None:
     own: list[ToolSpec] = []
     source = Listed(listing("mcp", "a"))
-    async with toolset({"methods": methods_of(own)}, mcp=source) as remote:
+    async with toolset({"own": Own(own)}, mcp=source) as remote:
         table = remote.table
         assert await remote.whole_table() is table
         own.append(ToolSpec("agent", "late", "late", "late", "Comes late.", {"type": "object"}))

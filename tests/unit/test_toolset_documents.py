@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolUnavailable
-from caal_node.core.events import Source, SourcesCited
+from caal_node.core.events import Events, Source, SourcesCited
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions
@@ -32,6 +32,7 @@ from caal_node.toolsets.local_files.file_text import DocumentText, Section
 from caal_node.toolsets.local_files.passages import PASSAGE_CHARS, Passage, passages_of
 from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.embedding.base import Vectors, unit
+from tests.conversation import Heard
 from tests.small_pdf import small_pdf
 
 CORPUS = Path(__file__).parents[1] / "data" / "documents"
@@ -95,7 +96,7 @@ async def test_an_answer_has_its_texts_with_their_sources(home: Path) -> None:
 
 async def test_what_an_answer_is_made_of_is_told_as_an_event(home: Path) -> None:
     told: list[Any] = []
-    services = ToolsetServices(state=home.parent / "state", emit=told.append)
+    services = ToolsetServices(state=home.parent / "state", events=Events(Heard(told)))
     toolset = Documents(DocumentsOptions(folders=(home,)), services)
     await ask(toolset, "what does F28 mean on the boiler?")
     cited = SourcesCited(

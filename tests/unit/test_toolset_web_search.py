@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from caal_node.core.errors import ConfigError, InvalidArguments
-from caal_node.core.events import Event, Source, SourcesCited, from_json, to_json
+from caal_node.core.events import Event, Events, Source, SourcesCited, from_json, to_json
 from caal_node.models.hedge_search import search_arguments, search_tool
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import spec_of
@@ -26,6 +26,7 @@ from caal_node.toolsets.web_search.results import (
     plain_text,
 )
 from caal_node.toolsets.web_search.toolset import WebSearchOptions
+from tests.conversation import Heard
 
 FINAL = FoundPage("Blue team wins", "https://www.example.org/a", "They won 2-1.", "2026-11-22")
 WIKI = FoundPage("Final (competition)", "https://en.wikipedia.org/wiki/Final", "The last match.")
@@ -59,7 +60,7 @@ def web_search(
     events = [] if told is None else told
     return WebSearch(
         WebSearchOptions(engine="duckduckgo", **options),
-        ToolsetServices(emit=events.append),
+        ToolsetServices(events=Events(Heard(events))),
         engine=FakeEngine(found),
         pages=FakePages(),  # type: ignore[arg-type]
     )

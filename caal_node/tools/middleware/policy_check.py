@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Protocol
 
 from caal_node.core.caller import Caller, CallOrigin
 from caal_node.core.errors import (
@@ -182,17 +182,27 @@ class PolicyCheck(CallMiddleware):
             logger.warning("%s", warning)
 
 
+_TERMINAL: Final = Caller("terminal")
+
+
+class HasPlace(Protocol):
+    """A conversation, or a caller. `place` is the origin of its calls, and the room's name."""
+
+    @property
+    def place(self) -> tuple[CallOrigin, str]: ...
+
+
 class PolicyChecks:
     """What all policies of one list of middleware say together, without a call."""
 
     def __init__(
         self,
         middleware: Sequence[CallMiddleware],
-        place: Callable[[], tuple[CallOrigin, str]] = lambda: ("terminal", ""),
+        where: HasPlace = _TERMINAL,
     ) -> None:
-        """`place` returns where the conversation is, and the room's name."""
+        """`where` is the conversation that the tools are for."""
         self._middleware: Final = middleware
-        self._place: Final = place
+        self._where: Final = where
 
     @property
     def checks(self) -> list[PolicyCheck]:
@@ -217,13 +227,13 @@ class PolicyChecks:
 
     def hide(self, entry: ToolEntry) -> bool:
         """Say whether the model is not to see a tool here, as nobody here may call it."""
-        place = self._place()
+        place = self._where.place
         tool = entry.exposed, entry.spec
         return any(check.policy.denied_to_all(*tool, *place) for check in self.checks)
 
     def lets_run(self, entry: ToolEntry) -> bool:
         """Say whether a call of a tool would simply run here, for somebody who is not known."""
-        origin, room = self._place()
+        origin, room = self._where.place
         return self.judge(entry, Caller(origin, room)).action == "allow"
 
     async def reload(self) -> None:
