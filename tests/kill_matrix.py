@@ -96,8 +96,8 @@ def left(client: Client, ending: str) -> dict[str, int]:
 @cache
 def has_control_groups() -> bool:
     """Whether the system lends control groups here."""
-    from mcp_bridge.transports.control_group import end_group, make_group
     from mcp_bridge.transports.orphan_reaper import new_mark
+    from mcp_bridge.transports.process import end_group, make_group
 
     group = make_group(new_mark())
     end_group(group)

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 from rich.console import Console
 
 from caal_node import weights
-from caal_node.cli.demo.preflight import SPEECH
+from caal_node.cli.demo.app import SPEECH
 from caal_node.cli.demo.servers import WEIGHT, find_ollama_model
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ConfigError

@@ -1,36 +1,344 @@
 """`caal-node chat`: a person types to the agent instead of speaking."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# LiveKit leaves the event types of its models open, so they are half unknown.
+
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import re
+import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, nullcontext
-from typing import Final
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AsyncExitStack, contextmanager, nullcontext
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, Self, TypeVar
 
 from livekit.agents import APIConnectionError
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.patch_stdout import patch_stdout
+from rich.console import Console
 
-from caal_node.cli.chat_commands import ChatCommands
-from caal_node.cli.chat_history import FILE_NAME, open_history
+from caal_node.agent import CaalAgent
 from caal_node.cli.checks.local import unknown_settings
-from caal_node.cli.chosen_agent import chosen_agent, has_own_model
-from caal_node.cli.ctrl_c import CtrlC
+from caal_node.cli.chosen_agent import chosen_agent, has_own_model, with_chosen_model
+from caal_node.cli.completion import known_models
 from caal_node.cli.model_server import model_problem, sentence
-from caal_node.cli.output import console
+from caal_node.cli.output import console, print_table
 from caal_node.cli.terminal_transcript import TerminalTranscript
-from caal_node.cli.tools import servers_started
+from caal_node.cli.tools import (
+    all_entries,
+    find_entry,
+    head_names,
+    print_explanation,
+    servers_started,
+    tool_table,
+)
 from caal_node.cli.typed_lines import standard_input, typed_lines
-from caal_node.cli.typed_prompt import TypedPrompt
 from caal_node.config.settings import Settings
+from caal_node.control.messages import compare_tables
 from caal_node.conversation import TURN_S, Conversation
 from caal_node.core import paths
-from caal_node.core.errors import ModelError, ModelUnreachable
+from caal_node.core.errors import CaalError, ConfigError, ModelError, ModelUnreachable
 from caal_node.core.events import Event, to_json
 from caal_node.models.chat_context import known_failure
+from caal_node.models.llm import LLM
 from caal_node.room.cue_player import SilentCueSink
 from caal_node.tools.middleware.dry_run import DRY_RUN
 from caal_node.tools.middleware.standard import dry_run_line
+from mcp_bridge.core.files import make_private_folder, open_regular, read_capped, replace_file
+
+# The lines that a person has typed to the agent, kept from one chat to the next.
+
+FILE_NAME: Final = "chat-history"
+KEPT_BYTES: Final = 256 << 10
+"""Some 4,000 lines. A file that has grown to twice as much is cut to the last of them."""
+_READ_BYTES: Final = 64 << 20
+"""A longer file is none of ours."""
+_ENTRY: Final = b"\n# "
+"""An entry begins with a comment that says when it was typed."""
+
+
+def open_history(path: Path, *, max_chars: int) -> History:
+    """Return the history in the file `path`, which is made for its user alone.
+
+    Lines are cut to `max_chars`. Where the file cannot be used, lines are kept until the chat ends.
+    """
+    try:
+        make_private_folder(path.parent)
+        if not path.exists():
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+        with open_regular(path):
+            path.chmod(0o600)
+        if path.stat().st_size > 2 * KEPT_BYTES:
+            tail = read_capped(path, _READ_BYTES)[-KEPT_BYTES:]
+            replace_file(path, tail[max(tail.find(_ENTRY), 0) :])
+    except (OSError, ValueError):
+        return InMemoryHistory()
+    return _CappedHistory(path, max_chars)
+
+
+class _CappedHistory(FileHistory):
+    """A file whose lines are cut, and that may vanish or fill up without ending the chat."""
+
+    def __init__(self, path: Path, max_chars: int) -> None:
+        super().__init__(str(path))
+        self._max_chars = max_chars
+
+    def load_history_strings(self) -> Iterable[str]:
+        try:
+            return list(super().load_history_strings())
+        except OSError:
+            return []
+
+    def store_string(self, string: str) -> None:
+        try:
+            super().store_string(string[: self._max_chars])
+        except OSError:
+            return
+
+
+# Ctrl-C ends what goes on, and not the program.
+
+T = TypeVar("T")
+
+
+def _nothing() -> None:
+    """Nobody is at work."""
+
+
+class CtrlC:
+    """Counts how often Ctrl-C is pressed, and interrupts the work of `during`."""
+
+    def __init__(self) -> None:
+        self.presses = 0
+        self._act: Callable[[], None] = _nothing
+
+    @classmethod
+    @contextmanager
+    def taken(cls) -> Generator[Self]:
+        """Take Ctrl-C over from Python. This has to be the main thread, in its event loop."""
+        taken = cls()
+        loop = asyncio.get_running_loop()
+
+        def handle(_: int, __: FrameType | None) -> None:
+            taken.presses += 1  # at once: whoever looks next has to know
+            loop.call_soon_threadsafe(taken._interrupt)
+
+        # Not by the loop's own signal handlers, which Windows has not.
+        before = signal.signal(signal.SIGINT, handle)
+        try:
+            yield taken
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    async def during(
+        self, work: Coroutine[Any, Any, T], first: Callable[[], None] = _nothing
+    ) -> T | None:
+        """Do `work`; return what came of it, or None where Ctrl-C has ended it.
+
+        A press calls `first` and cancels the work, which may still end in good order.
+        """
+        task = asyncio.ensure_future(work)
+
+        def act() -> None:
+            first()
+            task.cancel()
+
+        self._act = act
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not self.presses:
+                raise
+            return None
+        finally:
+            self._act = _nothing
+
+    def _interrupt(self) -> None:
+        self._act()
+
+
+# The prompt of `caal-node chat` on a terminal: line editing, history and completion.
+
+PROMPT: Final = "> "
+
+
+class ChatCompleter(Completer):
+    """Completes commands, what they take, and names of tools among a person's words."""
+
+    def __init__(self, words: Callable[[str], Sequence[str]]) -> None:
+        """`words` are those that may follow a command such as `/model`; of "", the commands."""
+        self._words: Final = words
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterator[Completion]:
+        """Yield what the word before the cursor may become."""
+        before, space, begun = document.text_before_cursor.rpartition(" ")
+        is_command = before.startswith("/") or (not space and begun.startswith("/"))
+        if is_command or begun:
+            for word in self._words(before if is_command else "/tools"):
+                if word.startswith(begun):
+                    yield Completion(word, start_position=-len(begun))
+
+
+class TypedPrompt:
+    """Asks a person at a terminal for one line after the other."""
+
+    def __init__(self, history: History, words: Callable[[str], Sequence[str]]) -> None:
+        self._session: PromptSession[str] = PromptSession(
+            history=history,
+            completer=ChatCompleter(words),
+            complete_while_typing=False,  # Tab asks for it; a menu over every word would not
+            enable_history_search=True,
+        )
+
+    async def line(self) -> str | None:
+        """Return the line that is typed next, or None where Ctrl-C is pressed instead.
+
+        What is printed meanwhile appears above it.
+
+        Raises:
+            EOFError: Ctrl-D was pressed, or the terminal was closed.
+        """
+        try:
+            with patch_stdout(raw=True):
+                return await self._session.prompt_async(PROMPT, handle_sigint=False)
+        except KeyboardInterrupt:  # a key, and no signal, while a line is typed
+            return None
+
+
+# The commands of `caal-node chat`: lines such as `/tools` that are not for the model.
+
+EXIT: Final = "/exit"
+HELP: Final[Mapping[str, str]] = {
+    "/tools": "[NAME]   every tool, or all that is known of one",
+    "/reload": "         list the tools again",
+    "/model": "[MODEL]  the model in use, or another from now on: a name, or api:model@url",
+    "/clear": "         begin a new conversation",
+    "/help": "         these commands",
+    EXIT: "         end the chat, as exit, quit, /quit, /bye and Ctrl-D do",
+}
+_ENDS: Final = frozenset({EXIT, "/quit", "/bye", "exit", "quit"})
+_COMMAND: Final = re.compile(r"(/[a-z]+)(?:\s+(\S.*))?")
+"""`/etc/hosts is gone` is none: it goes to the model."""
+
+
+class ChatCommands:
+    """Runs a command and prints what came of it."""
+
+    def __init__(self, agent: CaalAgent, settings: Settings, out: Console) -> None:
+        self._agent: Final = agent
+        self.settings = settings
+        """Those of the model in use."""
+        self._out: Final = out
+        self._run: Final[Mapping[str, Callable[[str], Awaitable[None]]]] = {
+            "/tools": self._tools,
+            "/reload": self._reload,
+            "/model": self._model,
+            "/help": self._help,
+        }
+        self.tools: Sequence[str] = ()
+        """The names of all tools, as they were last listed."""
+        self._models: Sequence[str] = ()
+        self.is_cleared = False
+        """Whether another conversation is to follow."""
+
+    async def find_names(self) -> None:
+        """Look for the names of tools, and of the models that their server has."""
+        self.tools = [entry.exposed for entry in await all_entries(self._agent)]
+        self._models = await known_models(self.settings)
+
+    def words(self, command: str) -> Sequence[str]:
+        """Return what may follow `command`; without one, the commands."""
+        return {"": tuple(HELP), "/model": self._models}.get(command, self.tools)
+
+    def is_command(self, line: str) -> bool:
+        """Say whether a line is a command, known or not."""
+        return line in _ENDS or _COMMAND.fullmatch(line) is not None
+
+    async def run(self, line: str) -> bool:
+        """Run the command of `line`; return False where the conversation is to end."""
+        match = _COMMAND.fullmatch(line)
+        name, rest = match.groups(default="") if match else (line, "")
+        self.is_cleared = name == "/clear"
+        if self.is_cleared or name in _ENDS:
+            return False
+        if (command := self._run.get(name)) is None:
+            self._print(f"there is no {name}; /help lists the commands", "yellow")
+            return True
+        try:
+            await command(rest.strip())
+        except CaalError as error:
+            self._print(str(error), "red")
+        return True
+
+    async def _tools(self, name: str) -> None:
+        if name:
+            print_explanation(self._out, find_entry(self._agent, name))
+            return
+        entries = await all_entries(self._agent)
+        self.tools = [entry.exposed for entry in entries]
+        print_table(self._out, tool_table(entries, head_names(self._agent)))
+        self._print_failed(self._agent.failed)
+
+    async def _reload(self, _: str) -> None:
+        before = await asyncio.to_thread(self._agent.table.fingerprints)
+        failed = dict(self._agent.failed)
+        await self._agent.reload_tools()
+        await self.find_names()
+        after = await asyncio.to_thread(self._agent.table.fingerprints)
+        report = compare_tables(before, after)
+        changes = {"new": report.added, "gone": report.removed, "changed": report.changed}
+        told = [f"{what}: {', '.join(names)}" for what, names in changes.items() if names]
+        self._print("; ".join([f"{report.tool_count} tools", *(told or ["as before"])]), "dim")
+        # What has failed only now is an event, which has been printed.
+        self._print_failed(failed)
+
+    async def _model(self, name: str) -> None:
+        model = self._agent.model
+        if not isinstance(model, LLM):
+            raise ConfigError("only a caal_node.LLM can be changed; this agent has another kind")
+        if not name:
+            self._models = await known_models(self.settings)
+            self._print(f"{model.model} is in use; known are: {', '.join(self._models)}", "dim")
+            return
+        chosen = with_chosen_model(self.settings, name, "/model")
+        key = chosen.api_key.get_secret_value() if chosen.api_key else None
+        await model.switch(chosen.model, chosen.api, chosen.model_address, key)
+        self.settings = chosen
+        self._print(f"{chosen.model} answers from now on", "dim")
+
+    async def _help(self, _: str) -> None:
+        for name, words in HELP.items():
+            self._out.print(f"{name:<8} {words}", markup=False)
+        self._print("Ctrl-C ends a turn, and pressed once more the chat", "dim")
+
+    def _print_failed(self, known: Mapping[str, str]) -> None:
+        for source, reason in self._agent.failed.items():
+            if known.get(source) == reason:
+                self._print(f"no tools from {source}: {reason}", "yellow")
+
+    def _print(self, words: str, style: str) -> None:
+        self._out.print(words, style=style, markup=False, emoji=False)
+
 
 MAX_LINE_CHARS: Final = 4_000
 """A longer turn is cut, as it would fill a small model's window."""

@@ -13,30 +13,222 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import importlib
 import os
+import signal
 import sys
+import threading
 import warnings
-from typing import Final
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
+from typing import Any, Final
 
 import typer
-from livekit.agents import AgentServer, JobContext, JobProcess, cli
+from livekit.agents import AgentServer, JobContext, JobProcess, Plugin, cli
+from livekit.agents.cli import AgentsConsole
 from livekit.agents.cli.log import ColoredFormatter
 from pydantic import SecretStr
 
 from caal_node.cli.checks.check import run_check
 from caal_node.cli.checks.room import livekit_away, require_livekit
+from caal_node.cli.checks.sound import find_devices
 from caal_node.cli.chosen_agent import agent_class, chosen_agent
-from caal_node.cli.console import run_console
 from caal_node.cli.doctor import STT, TTS
 from caal_node.cli.model_server import ready_settings, sentence
 from caal_node.cli.output import console, on_terminal
+from caal_node.cli.terminal_transcript import TerminalTranscript
 from caal_node.config.process_guard import guard_process
 from caal_node.config.settings import Settings
-from caal_node.core.errors import ConfigError
+from caal_node.core.errors import CaalError, ConfigError
 from caal_node.factories import SpeechModels, make_voice, session_llm, voice_session
 from caal_node.models.llm import LLM
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.room.relink_participant import start_and_stay
+
+# `caal-node console`: LiveKit's console, with this machine's microphone and loudspeaker.
+#
+# LiveKit runs the console's one job in a thread beside its screen, and waits for the job's session
+# however long. So what people's code imports and makes is made here, in the main thread, and what
+# still goes wrong in the job ends the console.
+
+TEXT: Final = "--text"
+DEVICES: Final = ("--input-device", "--output-device")
+LOG_LEVEL: Final = "WARN"
+"""LiveKit's own, DEBUG, buries a conversation; --log-level and LIVEKIT_LOG_LEVEL go before it."""
+_BEGIN_S: Final = 120.0
+"""Seconds for which keys wait for the session: a model that is not in memory yet takes a minute."""
+
+
+def run_console(
+    settings: Settings, arguments: Sequence[str], hand_over: Callable[[AgentServer], None]
+) -> None:
+    """Make all that the session needs, and hand LiveKit's console over to `hand_over`.
+
+    Raises:
+        ConfigError: no model answers, a part of speech is missing, or there is no microphone.
+        CaalError: the session ended by an error.
+    """
+    if not sys.stdin.isatty():
+        raise ConfigError("console needs a terminal; in a pipe, run: caal-node chat")
+    agent_class(settings.agent)  # one's own mistake is told before a missing server
+    settings = ready_settings(settings)
+    voice = _voice(settings, arguments)
+    ended_by: list[Exception] = []
+    begun = threading.Event()
+
+    def end(error: Exception) -> None:
+        ended_by.append(error)
+        # LiveKit's handler ends the console; the main thread may be waiting where only a signal
+        # to the process reaches it.
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    async def entrypoint(context: JobContext) -> None:
+        try:
+            await _converse(context, settings, voice, end, typed=TEXT in arguments)
+        except Exception as error:
+            end(error)
+        finally:
+            begun.set()
+
+    server = AgentServer(log_level=LOG_LEVEL)
+    server.rtc_session(entrypoint)
+    with _plugins_of_the_job(), _every_key_read(begun):
+        try:
+            hand_over(server)
+        finally:
+            if ended_by:
+                raise ended_by[0]
+
+
+async def _converse(
+    context: JobContext,
+    settings: Settings,
+    voice: SpeechModels,
+    end: Callable[[Exception], None],
+    *,
+    typed: bool,
+) -> None:
+    model = await session_llm(settings)
+    # In LiveKit's development mode every session makes a detector of turns that it does not use,
+    # and that warns of missing keys for LiveKit's cloud.
+    os.environ.pop("LIVEKIT_DEV_MODE", None)
+    # LiveKit shows a typed conversation itself, and of a spoken one no word.
+    screen: Any = AgentsConsole.get_instance()
+    told = {} if typed else {"on_event": TerminalTranscript(screen.console, echo_user=True)}
+    agent = chosen_agent(settings, None, **told)
+    session = voice_session(settings, voice, model, userdata=agent.make_userdata())
+    if isinstance(session.llm, LLM):
+        context.add_shutdown_callback(session.llm.aclose)
+
+    def closed(event: Any) -> None:
+        if event.error is not None:  # of speech; the model's are spoken, and the session goes on
+            end(CaalError(f"the conversation ended: {getattr(event.error, 'error', event.error)}"))
+
+    session.on("close", closed)
+
+    async def close_devices() -> None:
+        # They would go on to call a loop that is closed.
+        await asyncio.to_thread(screen.set_microphone_enabled, False)
+        await asyncio.to_thread(screen.set_speaker_enabled, False)
+
+    context.add_shutdown_callback(close_devices)
+    await start_and_stay(session, agent, context.room)
+
+
+def _voice(settings: Settings, arguments: Sequence[str]) -> SpeechModels:
+    """Return the parts of speech. Typing needs none, and goes without those that are missing."""
+    if TEXT not in arguments:
+        named = any(each.partition("=")[0] in DEVICES for each in arguments)
+        _require_sound(default_devices=not named)
+        return make_voice(settings)
+    _do_without_sound()
+    try:
+        return make_voice(settings)
+    except ConfigError as error:
+        typer.echo(f"Without speech, as {error}", err=True)
+        return SpeechModels(None, None, None)
+
+
+def _do_without_sound() -> None:
+    """Give LiveKit's console a `sounddevice` without devices where PortAudio is not installed.
+
+    It imports the package before it looks whether anybody wants to speak. Who then switches from
+    typing to speaking reads LiveKit's own words about a missing microphone.
+    """
+    try:
+        importlib.import_module("sounddevice")
+    except (ImportError, OSError) as error:
+        absent: Any = ModuleType("sounddevice", str(error))
+        absent.default = SimpleNamespace(device=(None, None))
+        absent.query_devices = _no_devices
+        sys.modules["sounddevice"] = absent
+
+
+def _no_devices(*_: object, **__: object) -> None:
+    raise OSError("PortAudio is not installed")
+
+
+def _require_sound(*, default_devices: bool) -> None:
+    found = asyncio.run(find_devices())
+    if found.status != "ok" and (default_devices or "PortAudio" in found.found):
+        raise ConfigError(sentence(found))
+
+
+@contextmanager
+def _plugins_of_the_job() -> Generator[None]:
+    """Let the console's job register LiveKit plugins that its code imports only when it runs.
+
+    LiveKit wants that in the main thread, where a room's own process has its job; the console's
+    has a thread. The list and the listeners (they set up loggers) have no other user meanwhile.
+    """
+    checked = Plugin.__dict__["register_plugin"]
+
+    def register(cls: type[Plugin], plugin: Plugin) -> None:
+        cls.registered_plugins.append(plugin)
+        cls.emitter.emit("plugin_registered", plugin)
+
+    Plugin.register_plugin = classmethod(register)  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        Plugin.register_plugin = checked
+
+
+@contextmanager
+def _every_key_read(begun: threading.Event) -> Generator[None]:
+    """Let the console keep what is typed or pasted before its session has begun, or while it draws.
+
+    LiveKit shows its prompt before the session runs, and a line that is entered then ends the
+    console. It also empties the terminal's queue (`TCSAFLUSH`) before each key that it reads.
+    """
+    keys: Any = importlib.import_module("livekit.agents.cli.readchar")
+    flushing = keys._posix_readchar
+
+    def read_key() -> str:
+        if not begun.wait(_BEGIN_S):
+            begun.set()  # What hinders the session is shown; keys are read all the same.
+        return _read_key()
+
+    keys._posix_readchar = read_key
+    try:
+        yield
+    finally:
+        keys._posix_readchar = flushing
+
+
+def _read_key() -> str:
+    import termios  # Windows has none, and LiveKit reads its keys in another way
+
+    kept = termios.tcgetattr(sys.stdin)
+    by_key = termios.tcgetattr(sys.stdin)
+    by_key[3] = by_key[3] & ~(termios.ICANON | termios.ECHO) | termios.ISIG
+    try:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, by_key)
+        return sys.stdin.read(1)
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, kept)
+
 
 TRIES: Final = 8_640
 """Attempts to reach the LiveKit server, ten seconds apart: a day. After LiveKit's own 16, two

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
@@ -64,10 +64,72 @@ from caal_node.control.messages import (
 )
 from caal_node.control.request_dedup import BUSY
 from caal_node.control.rooms import ControlError, LiveKitRooms, NoAnswer, choose_room, choose_rooms
-from caal_node.control.shared_run import SharedRun, TooManyRequests
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
 from caal_node.version import __version__
+
+# Work that is done once for all who wait for it, however many they are.
+
+_Asked = TypeVar("_Asked")
+Result = TypeVar("Result")
+
+
+class TooManyRequests(Exception):
+    """More different requests wait for the next run than it may have."""
+
+
+class SharedRun(Generic[_Asked, Result]):
+    """Runs `work` on all the requests that came while the run before it went on.
+
+    Whoever comes during a run waits for the next: what they were sent for may have appeared after
+    this one had looked. Equal requests are one, and a run has `most` of them. A run goes on when
+    those who wait for it give up.
+    """
+
+    def __init__(self, work: Callable[[tuple[_Asked, ...]], Awaitable[Result]], most: int) -> None:
+        self._work: Final = work
+        self._most: Final = most
+        self._one_at_a_time: Final = asyncio.Lock()
+        self._requests: dict[_Asked, None] = {}
+        self._next: asyncio.Task[Result] | None = None
+        self._runs: Final[set[asyncio.Task[Result]]] = set()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._runs
+
+    async def result(self, request: _Asked) -> Result:
+        """Return what the next run gives.
+
+        Raises:
+            TooManyRequests: as many others wait for it.
+            Exception: what the work raises.
+        """
+        if request not in self._requests and len(self._requests) >= self._most:
+            raise TooManyRequests
+        self._requests[request] = None
+        if self._next is None:
+            self._next = asyncio.create_task(self._run(), name="caal-shared-run")
+            self._runs.add(self._next)
+            self._next.add_done_callback(self._ended)
+        return await asyncio.shield(self._next)
+
+    async def aclose(self) -> None:
+        """Cancel what runs and waits, and wait until it has ended."""
+        for run in (runs := list(self._runs)):
+            run.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
+
+    async def _run(self) -> Result:
+        async with self._one_at_a_time:
+            requests, self._requests, self._next = tuple(self._requests), {}, None
+            return await self._work(requests)
+
+    def _ended(self, run: asyncio.Task[Result]) -> None:
+        self._runs.discard(run)
+        if not run.cancelled():
+            run.exception()  # it may be that nobody waits for it any more
+
 
 MAX_CALL_BYTES: Final = 1024 * 1024
 """The body of a call may hold what an MCP server may be sent at most."""

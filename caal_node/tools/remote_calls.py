@@ -1,24 +1,221 @@
 """Runs calls of remote tools: as function tools of LiveKit's, and for callers outside of a room."""
 
+# pyright: reportUnknownMemberType=false
+# LiveKit leaves the event types of its sessions open, so they are half unknown.
+
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import re
+from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from livekit.agents import RunContext, function_tool
+from livekit.agents import Agent, RunContext, function_tool
 from livekit.agents.llm import RawFunctionTool, ToolResult
 
 from caal_node.core.caller import Caller
 from caal_node.core.errors import ToolFailure
-from caal_node.core.events import TierName
-from caal_node.tools.call_conversation import RoomCallConversation
+from caal_node.core.events import TierName, ToolProgress
+from caal_node.core.prompt_files import sentence
 from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.request import request_of
 from caal_node.tools.source import Arguments, ToolSource, VerbatimResult
+from caal_node.tools.spoken_question import SpokenQuestion
 from caal_node.tools.spoken_result import result_of, said
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_search import is_search
+from caal_node.tools.yes_or_no import read_answer
+from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
+
+# What one call says to the conversation: its progress as events, its questions to the person.
+#
+# A tool's source asks from a task of its own, but LiveKit lets only the tool's task hold the
+# conversation. So `RoomCallConversation.run` runs the call beside that task, which asks what comes
+# up meanwhile. LiveKit's AgentTask holds the conversation while the tool waits: what the person
+# says next is the answer, and neither interrupts the call nor goes to the model. A yes or no is
+# read as one to a call is (`yes_or_no.py`), other answers by the functions at the end.
+
+T = TypeVar("T")
+_OpenQuestion: TypeAlias = tuple[Question, asyncio.Future[Answer]]
+FieldValue: TypeAlias = str | int | float | bool | list[str]
+
+MAX_TRIES: Final = 2
+"""Tries for each field: whoever was not understood twice is not asked a third time."""
+MAX_CHOICES: Final = 5
+"""Choices of a field that are read out; nobody keeps more in mind."""
+_CANCEL: Final = re.compile(r"\s*(never ?mind|cancel( (it|that))?|stop|forget (it|that))\W*", re.I)
+_NUMBER: Final = re.compile(r"-?\d+(?:[.,]\d+)?")
+_WORD: Final = re.compile(r"[\w']+")
+
+
+class RoomCallConversation:
+    """The `CallConversation` of one call that a model has made in a LiveKit session."""
+
+    def __init__(
+        self,
+        entry: ToolEntry,
+        context: RunContext[Any],
+        pipeline: Pipeline,
+    ) -> None:
+        self._entry: Final = entry
+        self._context: Final = context
+        self._pipeline: Final = pipeline
+        self._questions: Final[asyncio.Queue[_OpenQuestion | None]] = asyncio.Queue()
+        """None says that the call has ended."""
+
+    def report_progress(self, done: float, total: float | None, message: str) -> None:
+        """Emit a progress event."""
+        spec, call_id = self._entry.spec, self._context.function_call.call_id
+        progress = done, total, self._pipeline.redact(message)
+        self._pipeline.events.emit(
+            ToolProgress(call_id, self._entry.exposed, spec.tier, spec.source, *progress)
+        )
+
+    async def ask(self, question: Question) -> Answer:
+        """Hand the question to the tool's task, and wait for the person's answer."""
+        if question.url:
+            return Declined()  # nobody can be sent to a page by voice
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        spoken = replace(question, message=self._pipeline.redact(question.message))
+        self._questions.put_nowait((spoken, answer))
+        return await answer
+
+    async def run(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run `call` to its end, and ask the person whatever its source asks meanwhile."""
+        running = asyncio.create_task(call, name=f"caal-call:{self._entry.exposed}")
+        running.add_done_callback(lambda _: self._questions.put_nowait(None))
+        try:
+            while (asked := await self._questions.get()) is not None:
+                await self._ask_person(*asked)
+            return await running
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    async def _ask_person(self, question: Question, answer: asyncio.Future[Answer]) -> None:
+        if answer.done():
+            return  # nobody needed it any more while another question was asked
+        if self._context.speech_handle.interrupted:
+            answer.set_result(Dismissed())  # LiveKit lets nothing be asked for it any more
+            return
+        task = QuestionTask(question, self._context.session.current_agent)
+        answer.add_done_callback(lambda _: None if task.done() else task.complete(Declined()))
+        given = await task
+        if not answer.done():
+            answer.set_result(given)
+
+
+class QuestionTask(SpokenQuestion[Answer]):
+    """Asks for the question's fields in turn. Await it in the tool's task.
+
+    Optional fields are left to the server's defaults, unless nothing else is asked.
+    """
+
+    def __init__(self, question: Question, agent: Agent) -> None:
+        super().__init__(agent)
+        self._question: Final = question
+        required = [field for field in question.fields if field.required]
+        self._open_fields: Final[list[Field]] = required or list(question.fields[:1])
+        self._asks_several: Final = len(self._open_fields) > 1
+        self._content: Final[dict[str, FieldValue]] = {}
+        self._tries = 0
+
+    def begin(self) -> None:
+        self.say(self._question.message)
+        if self._asks_several:
+            self.say(_question_for(self._open_fields[0]))
+
+    def take(self, words: str, *, over_question: bool) -> None:
+        if reply := self._take_answer(words, over_question=over_question):
+            self.say(reply)
+
+    def ask_again(self) -> None:
+        message = self._question.message
+        asked = _question_for(self._open_fields[0]) if self._asks_several else message
+        self.say(f"{sentence('say_again')} {asked}")
+
+    def _take_answer(self, words: str, *, over_question: bool = False) -> str | None:
+        """Use the person's words, and return the next question, if there is one."""
+        if is_cancellation(words):
+            return self.complete(Dismissed())
+        if not self._open_fields:
+            match read_answer(words, self._question.message):
+                case "no" | "correction":
+                    return self.complete(Declined())
+                case "yes" if not over_question:
+                    return self.complete(Accepted({}))
+                case _:  # unclear, or a yes to what nobody has heard out
+                    return self._repeat(self._question.message if over_question else "")
+        if (value := field_value(self._open_fields[0], words, self._question.message)) is None:
+            return self._repeat(_question_for(self._open_fields[0]))
+        self._content[self._open_fields.pop(0).name] = value
+        self._tries = 0
+        if self._open_fields:
+            return _question_for(self._open_fields[0])
+        return self.complete(Accepted(self._content))
+
+    def _repeat(self, question: str) -> str | None:
+        self._tries += 1
+        if self._tries == MAX_TRIES:
+            return self.complete(Dismissed())
+        return f"{sentence('say_again')} {question}".strip()
+
+
+def _question_for(field: Field) -> str:
+    question = f"{field.description or field.title}?".replace(".?", "?").replace("??", "?")
+    choices = ", ".join(words for _, words in field.choices[:MAX_CHOICES])
+    return f"{question} {choices}." if choices else question
+
+
+def is_cancellation(words: str) -> bool:
+    """Say whether the person wants to leave the question."""
+    return _CANCEL.fullmatch(words) is not None
+
+
+def field_value(field: Field, words: str, message: str = "") -> FieldValue | None:
+    """Return the field's value that the words give; None where they give none.
+
+    `message` is what the server has asked; the words of it and of the field may be in a yes.
+    """
+    match field.kind:
+        case "text":
+            return words.strip() or None
+        case "boolean":
+            meaning = read_answer(words, f"{message} {_question_for(field)}")
+            return meaning == "yes" if meaning in ("yes", "no") else None
+        case "number" | "integer":
+            return _number(words, integer=field.kind == "integer")
+        case "choice":
+            chosen = _chosen(field, words)
+            return chosen[0] if len(chosen) == 1 else None
+        case "choices":
+            return _chosen(field, words) or None
+
+
+def _number(words: str, *, integer: bool) -> int | float | None:
+    numbers = _NUMBER.findall(words)
+    if len(numbers) != 1:
+        return None
+    number = float(numbers[0].replace(",", "."))
+    if integer:
+        return int(number) if number.is_integer() else None
+    return number
+
+
+def _chosen(field: Field, words: str) -> list[str]:
+    """Return the choices whose words, or whose value, are said as whole words."""
+    said = f" {_normalised(words)} "
+    return [
+        value
+        for value, name in field.choices
+        if any(f" {_normalised(label)} " in said for label in (name, value))
+    ]
+
+
+def _normalised(words: str) -> str:
+    return " ".join(_WORD.findall(words.lower()))
 
 
 class RemoteTool(RawFunctionTool[..., Any]):

@@ -7,18 +7,17 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import httpx2
 from mcp import Client
 from mcp_types import CallToolResult
 
-from mcp_bridge.connection.connection import PendingRequest
-from mcp_bridge.connection.connection_actor import ConnectionActor, MakeTransport
-from mcp_bridge.connection.resilience import CallDeadline, Uniform
+from mcp_bridge.connection.connection import Connection, ConnectionEnd, PendingRequest
+from mcp_bridge.connection.resilience import Backoff, CallDeadline, CircuitBreaker, Uniform
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerStarting, ServerUnavailable
 from mcp_bridge.core.limits import Limits
@@ -28,10 +27,273 @@ from mcp_bridge.core.status import CallProgressed, EventSink, ServerStatus, Stat
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
 from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
 from mcp_bridge.protocol.tool_results import normalise
+from mcp_bridge.security.package_runners import package_runner
 from mcp_bridge.security.schema_check import faults_of
-from mcp_bridge.transports.server_transport import ServerTransport
+from mcp_bridge.transports.server_transport import ServerTransport, is_unsent
+
+# The one task that owns a server's connections.
+#
+# Callers hand requests to it through a queue and wait for a future. Without a connection it waits
+# for a request, or for the time to try a lost connection again, and then connects. What happens
+# inside a connection is in `connection.py`.
 
 logger = logging.getLogger(__name__)
+
+CLOSE_S: Final = 10.0
+"""The time for leaving politely: some 3 s for a process that must be killed, 8 s for one whose
+supervisor is stuck, and room to spare."""
+STEADY_S: Final = 60.0
+"""A connection that lasted so long was a good one: after it, waits begin from the first again."""
+
+T = TypeVar("T")
+MakeTransport: TypeAlias = Callable[[ServerConfig, int, Callable[[], None]], ServerTransport]
+"""A function that takes the configuration, the cap of a result's characters, and what to call when
+the connection ends by itself."""
+
+
+class ConnectionActor:
+    """Owns the connections of one server. Start it, hand it requests, close it.
+
+    Args:
+        list_tools: Asks for the server's tools; a connection that is made again does it first.
+        relist: Asks for the tools through a request, beside the calls; it raises nothing.
+        idled: Called when a connection was closed because nobody used it.
+        turned: Called when the server is down from now on, or is not any more.
+    """
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        limits: Limits,
+        *,
+        list_tools: Callable[[Client], Awaitable[None]],
+        relist: Callable[[], Awaitable[None]],
+        idled: Callable[[], None],
+        turned: Callable[[], None],
+        make_transport: MakeTransport,
+        uniform: Uniform,
+    ) -> None:
+        self._failure: str | None = None
+        self.connect_ms: int | None = None
+        """How long the last connection took."""
+        self.protocol: str | None = None
+        """The version that the last connection speaks, for example `2026-07-28`."""
+        self.waiting: str | None = None
+        """What a first start may be taking its time for, and what to do; None while it does not."""
+        self.connect_timeout_s: Final = config.connect_timeout_s or limits.connect_timeout_s
+        self._runner = package_runner(config.command, config.args)
+        """The package runner that may have to download the server; "" where none has to."""
+        if config.connect_timeout_s:
+            self._runner = ""  # whoever wrote it knows how long to wait
+        self._config: Final = config
+        self._limits: Final = limits
+        self._list_tools: Final = list_tools
+        self._relist: Final = relist
+        self._idled: Final = idled
+        self._turned: Final = turned
+        self._make_transport: Final = make_transport
+        self._requests: Final[asyncio.Queue[PendingRequest[Any] | None]] = asyncio.Queue()
+        self._circuit: Final = CircuitBreaker(limits.failures, limits.rest_s)
+        self._backoff: Final = Backoff(limits.retry_first_s, limits.retry_longest_s, uniform)
+        self._retry_at: float | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._connection: Connection | None = None
+        self._closing = False
+
+    @property
+    def failure(self) -> str | None:
+        """What is wrong and how to fix it, on one line; None while nothing is."""
+        return self._failure
+
+    @failure.setter
+    def failure(self, failure: str | None) -> None:
+        before, self._failure = self._failure, failure
+        if (before is None) != (failure is None):
+            self._turned()
+
+    @property
+    def start_timeout_s(self) -> float:
+        """How long the next connection may take to be ready."""
+        return self._limits.first_start_s if self._runner else self.connect_timeout_s
+
+    @property
+    def is_first_start(self) -> bool:
+        """Whether a package runner may have to download the server yet."""
+        return bool(self._runner)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name=f"mcp:{self._config.name}")
+
+    def admit(self) -> None:
+        """Raises: ServerUnavailable, where a call is not even to be tried."""
+        wait_s = self._circuit.admit(asyncio.get_running_loop().time())
+        if wait_s > 0:
+            said = f"{self.failure or 'gives no answer'} ({self._circuit.failures} failures in a "
+            said += f"row; not tried for {wait_s:.0f} s more)"
+            raise ServerUnavailable(self._config.name, said)
+
+    async def submit(self, request: PendingRequest[T], deadline: CallDeadline) -> T:
+        """Hands a request to the task and waits for its result.
+
+        Raises: ServerUnavailable, CallTimeout, ServerError.
+        """
+        name = self._config.name
+        if self._task is None or self._task.done() or self._closing:
+            raise ServerUnavailable(name, "is closed")
+        running = len(self._connection.running) if self._connection else 0
+        if self._requests.qsize() + running >= self._limits.max_waiting:
+            raise ServerUnavailable(name, "has too many calls under way; try again later")
+        began = asyncio.get_running_loop().time()
+        self._requests.put_nowait(request)
+        try:
+            async with deadline:
+                answer = await request.future
+        except TimeoutError:
+            request.abandon()
+            if not self.is_first_start:  # else it is not the server that keeps us waiting
+                self._timed_out(began)
+            what = "gave no answer" if request.tool else "did not list its tools"
+            raise CallTimeout(name, f"{what} within {deadline.waited_s:g} s") from None
+        except ServerError:
+            self._circuit.succeeded()  # it is there, and says no
+            raise
+        finally:
+            request.abandon()
+        self._circuit.succeeded()
+        self.failure = None
+        if request.counts:
+            self._backoff.reset()
+        return answer
+
+    async def aclose(self) -> None:
+        """Ends the connection, the process and the task. Requests under way fail."""
+        if (task := self._task) is None:
+            return
+        self._closing = True
+        self._requests.put_nowait(None)
+        if self._connection is not None:
+            self._connection.leave()
+        await asyncio.wait((task,), timeout=CLOSE_S)
+        if not task.done() and self._connection is not None:
+            self._connection.abort()
+            await asyncio.wait((task,), timeout=CLOSE_S)
+        if not task.done():
+            logger.error("%s: does not close; abandoned", self._config.name)
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    def _timed_out(self, began: float) -> None:
+        """Counts the failure. A server that answers no call at all is left and begun afresh."""
+        if self._circuit.failed(began, asyncio.get_running_loop().time()):
+            self.failure = "leaves every call without an answer"
+            if self._connection is not None and not self._connection.in_use:
+                self._connection.leave()
+
+    async def _run(self) -> None:
+        try:
+            while not self._closing:
+                request = await self._next()
+                if request is not None and not request.future.done():
+                    await self._connect(request)
+        finally:
+            self._fail_waiting(ServerUnavailable(self._config.name, "is closed"))
+
+    async def _next(self) -> PendingRequest[Any] | None:
+        """Gives the next request; our own, where a lost connection is to be tried again by then."""
+        try:
+            async with asyncio.timeout_at(self._retry_at):
+                return await self._requests.get()
+        except TimeoutError:
+            return PendingRequest(self._list_tools, counts=False)
+        finally:
+            self._retry_at = None
+
+    async def _connect(self, first: PendingRequest[Any]) -> None:
+        """Runs one connection, from its first request to its end, whatever ends it."""
+        self._connection = connection = Connection(
+            self._config.name, self._requests, self._limits, ready=self._ready, relist=self._relist
+        )
+        transport = self._make_transport(
+            self._config, self._limits.max_result_chars, connection.stop
+        )
+        left: list[PendingRequest[Any]] = []
+        allowed_s, loop = self.start_timeout_s, asyncio.get_running_loop()
+        patience = loop.call_later(self.connect_timeout_s, self._ask_for_patience)
+        try:
+            end = await connection.run(transport, first, allowed_s)
+            left = [request for request in connection.running if not request.future.done()]
+            if end.idle:
+                logger.info("%s: closed, as nobody used it", self._config.name)
+                self._idled()
+            elif not self._closing:
+                left = self._settle(end, transport, left, allowed_s)
+        finally:
+            patience.cancel()
+            self._connection = self.waiting = None
+            # Why is known by now, unless we are closing.
+            reason = "is closed" if self._closing else self.failure or "went away"
+            for request in left:
+                request.fail(ServerUnavailable(self._config.name, reason))
+
+    def _ready(self, client: Client, connect_ms: int) -> None:
+        self.connect_ms = connect_ms
+        self.protocol = client.protocol_version
+        self.failure = self.waiting = None
+        self._runner = ""  # what it starts is here now
+        logger.info("%s: connected in %d ms", self._config.name, connect_ms)
+
+    def _ask_for_patience(self) -> None:
+        """Says what is waited for, once a package runner has taken longer than a start takes."""
+        if self._runner:
+            self.waiting = (
+                f"is being started for the first time; {self._runner} may still be downloading it "
+                f"(up to {self._limits.first_start_s:g} s): try again in a minute"
+            )
+            logger.warning("%s: %s", self._config.name, self.waiting)
+
+    def _settle(
+        self,
+        end: ConnectionEnd,
+        transport: ServerTransport,
+        left: list[PendingRequest[Any]],
+        allowed_s: float,
+    ) -> list[PendingRequest[Any]]:
+        """Decides what follows when a connection ends by itself. Gives the requests that failed."""
+        now = asyncio.get_running_loop().time()
+        self.failure = reason = self._reason(end, transport, allowed_s)
+        # Whoever asked for the first connection tells of its failure.
+        level = logging.WARNING if end.ready else logging.DEBUG
+        logger.log(level, "%s: %s", self._config.name, reason)
+        unsent = end.ready and end.cause is not None and is_unsent(end.cause)
+        if unsent and len(left) == 1 and not left[0].retried:
+            left[0].retried = True
+            self._requests.put_nowait(left[0])
+            return []
+        if end.ready or any(request.counts for request in left):
+            self._circuit.failed(end.began, now)  # our own tries must not use up a caller's
+        if end.ready and now - end.began >= STEADY_S:
+            self._backoff.reset()
+        heals = end.late or transport.may_heal(end.cause, end.ready)
+        if heals and self._backoff.tries < self._limits.retries:
+            self._retry_at = now + self._backoff.next()
+        if not end.ready:
+            # No point in trying once for each of them.
+            self._fail_waiting(ServerUnavailable(self._config.name, reason))
+        return left
+
+    def _reason(self, end: ConnectionEnd, transport: ServerTransport, allowed_s: float) -> str:
+        if end.late:
+            return transport.explain_late(allowed_s)
+        if self.failure and end.ready and end.cause is None and transport.closed is None:
+            return self.failure  # we left it ourselves
+        return transport.explain_end(end.cause, end.ready)
+
+    def _fail_waiting(self, error: ServerUnavailable) -> None:
+        while not self._requests.empty():
+            # A None may go too: it only wakes the task, which looks at `_closing` by itself.
+            if (request := self._requests.get_nowait()) is not None:
+                request.fail(error)
+
 
 Progress: TypeAlias = Callable[[float, float | None, str], None]
 """A function that takes what is done, a total that may not be known, and the server's words."""

@@ -2,7 +2,7 @@
 
 A pattern with `*`, `?` or `[` is a glob over the exposed name and the tool's own. Its words and
 those of the request rank the names that match; its own are looked for as well, behind these.
-Anything else is words, ranked by `tool_index.py`; a tool's exact name stands before everything.
+Anything else is words, ranked by `ToolIndex`; a tool's exact name stands before everything.
 Dates, times, places and sums of money in a request count as the words for them too (`value_kinds`).
 Several patterns are several needs: the answer takes from each in turn, so that none hides the
 others. Upper and lower case are the same.
@@ -15,25 +15,205 @@ in common. Globs and exact names say what they want, and are looked for by their
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
-from typing import Final
+from itertools import zip_longest
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcp_bridge.core.tools import ToolInfo
-from mcp_bridge.discovery.tool_fit import (
-    LEAST_BY_MEANING,
-    LEAST_BY_WORDS,
-    MAX_TOLD,
-    fitting,
-    parts_of,
-    taken_in_turn,
-)
-from mcp_bridge.discovery.tool_index import ToolIndex
+from mcp_bridge.discovery.bm25 import BM25Index, FieldWeight, split_terms
 from mcp_bridge.discovery.vocabulary import Vocabulary
 from mcp_bridge.embedding.semantic_index import SemanticQuery
+
+# The rule by which tools are told for a person's words: which ones, and how many.
+#
+# It goes by how far the scores lie apart. Where one tool is far ahead it is told alone, where
+# several are close together all of them are, and where none scores well, none is. A request for two
+# things is judged part by part, so that the better match of one part does not hide the other's.
+#
+# The numbers were chosen on the household's requests and on the tuning set of those that need no
+# tool (`tests/bench/discovery.py`); the other sets there were only measured.
+
+MAX_TOLD: Final = 12
+"""Tools that are told with one request at most."""
+_MAX_A_PART: Final = 10
+"""Tools for one part of it. So many are told where many tools are nearly alike; the household's
+requests have three or four with 6 as with 10."""
+_MAX_PARTS: Final = 3
+_SECOND_SHARE: Final = 0.4
+"""The second best is told from this share of the best one's score on. Most requests that the best
+tool is not for are for the second."""
+_FURTHER_SHARE: Final = 0.5
+_PART_WORDS: Final = 2
+"""A part with fewer words is a list's last item ("tea and sugar"), and nothing to do."""
+_PART_LEAST: Final = 0.45
+"""The score by words from which a tool fits a part."""
+LEAST_BY_WORDS: Final = 0.3
+LEAST_BY_MEANING: Final = 0.85
+"""Scores of the best tool below which none is told, by words and with vectors. A word that stands
+in the description of a single tool brings a third; nothing can bring more than 1 by one word."""
+
+
+def fitting(scores: NDArray[np.float64], least: float) -> list[int]:
+    """Gives the numbers of the tools to tell, best first; none where the best has under `least`."""
+    order = np.argsort(-scores, kind="stable")[:_MAX_A_PART]
+    if not len(order) or (best := float(scores[order[0]])) < least:
+        return []
+    shares = [0.0, _SECOND_SHARE, *[_FURTHER_SHARE] * _MAX_A_PART]
+    return [
+        int(number)
+        for number, share in zip(order, shares, strict=False)
+        if scores[number] >= share * best
+    ]
+
+
+def taken_in_turn(lists: Sequence[Sequence[int]]) -> list[int]:
+    """Gives the numbers of all lists, each once: the first of each, then the second, and so on."""
+    turns = zip_longest(*lists, fillvalue=-1)
+    numbers = dict.fromkeys(number for turn in turns for number in turn)
+    numbers.pop(-1, None)
+    return list(numbers)
+
+
+@dataclass(slots=True)
+class _Part:
+    text: str
+    best: int
+
+
+def parts_of(
+    pieces: Sequence[str], scores_of: Callable[[str], NDArray[np.float64]]
+) -> tuple[str, ...]:
+    """Gives the parts of a request that ask for different things; none where it asks for one.
+
+    Args:
+        pieces: What stands between its joining words, in order.
+        scores_of: Gives the tools' scores by words.
+
+    A piece that no tool fits by itself, or the same tool as another one, belongs to the one before.
+    """
+    parts: list[_Part] = []
+    for piece in pieces if len(pieces) > 1 else ():
+        scores = scores_of(piece)
+        best = int(scores.argmax()) if len(scores) else -1
+        asks = len(piece.split()) >= _PART_WORDS and best >= 0 and scores[best] >= _PART_LEAST
+        if asks and all(part.best != best for part in parts):
+            parts.append(_Part(piece, best))
+        elif parts:
+            parts[-1].text += f" {piece}"
+    return tuple(part.text for part in parts[:_MAX_PARTS]) if len(parts) > 1 else ()
+
+
+# Ranks tools by the words of a request: BM25F over four fields of a tool.
+#
+# The weights were chosen on `tests/bench`'s spoken requests over household tools and then measured,
+# unchanged, on the functions of BFCL (`tests/bench/discovery.py`).
+
+_FIELDS: Final = (
+    FieldWeight(3.0, 0.2),  # the name: few words, each chosen
+    FieldWeight(1.0, 0.75),  # the description, and what people say for it
+    FieldWeight(1.0, 0.75),  # the parameters' names
+    FieldWeight(1.0, 0.9),  # the parameters' descriptions and choices: long where a tool takes much
+)
+_SATURATION: Final = 2.0
+"""The usual 1.2 is for prose; a term that comes back in name, description and parameters says more
+than one that comes back in one text."""
+_PIECE_WEIGHT: Final = 0.5
+"""The weight of a word that is known only as a piece of names (`geo` of `geolocation`)."""
+_MEANT_WEIGHT: Final = 0.8
+"""The weight of what an everyday word may mean, beside words that were said. From 0.5 to 1.2 it is
+much the same."""
+_PIECE_MIN_CHARS: Final = 3
+_MAX_PIECES: Final = 8
+_MAX_NAMES_A_PIECE: Final = 16
+"""Bounds on looking for pieces: words of a request, and names for each word."""
+_MAX_LEVELS: Final = 6
+_MAX_PROPERTIES: Final = 500
+"""So many levels and properties of one schema are read."""
+
+
+class ToolIndex:
+    """Scores tools by words. It is immutable. Building takes 0.2 ms a tool, so use a thread."""
+
+    def __init__(self, tools: Sequence[ToolInfo], vocabulary: Vocabulary | None = None) -> None:
+        self.tools: Final = tuple(tools)
+        self._vocabulary: Final = vocabulary or Vocabulary()
+        texts = [_field_texts(tool) for tool in self.tools]
+        self._index: Final = BM25Index(texts, _FIELDS, saturation=_SATURATION)
+        names = {term for name, *_ in texts for term in split_terms(name)}
+        self._terms_of_names: Final = "\n".join(sorted(names))
+        self.most_by_one_term: Final = self._index.most_by_one_term
+
+    def scores(self, request: str) -> NDArray[np.float64]:
+        """Gives one score for each tool, in the order given; 0.0 where nothing matches."""
+        scores = np.zeros(len(self.tools))
+        pieces = 0
+        for term in dict.fromkeys(split_terms(request)):
+            known = self._index.add_term(scores, term)
+            if not known and len(term) >= _PIECE_MIN_CHARS and pieces < _MAX_PIECES:
+                pieces += 1
+                for whole in self._name_terms_with(term):
+                    self._index.add_term(scores, whole, _PIECE_WEIGHT)
+        for terms in self._vocabulary.meant(request):
+            self._index.add_best(scores, terms, _MEANT_WEIGHT)
+        return scores
+
+    def _name_terms_with(self, piece: str) -> Iterator[str]:
+        """Yields terms of names that contain `piece`."""
+        at = self._terms_of_names.find(piece)
+        for _ in range(_MAX_NAMES_A_PIECE):
+            if at < 0:
+                return
+            start = self._terms_of_names.rfind("\n", 0, at) + 1
+            end = self._terms_of_names.find("\n", at)
+            yield self._terms_of_names[start : end if end >= 0 else None]
+            at = self._terms_of_names.find(piece, end) if end >= 0 else -1
+
+
+def _field_texts(tool: ToolInfo) -> tuple[str, str, str, str]:
+    """Gives the texts of the four fields, in the order of `_FIELDS`."""
+    names: list[str] = []
+    words: list[str] = []
+    for name, schema in _properties(tool.input_schema, _MAX_LEVELS):
+        if len(names) == _MAX_PROPERTIES:
+            break
+        names.append(name)
+        words += _words(schema)
+    said = (example.say for example in tool.examples)
+    # The exposed name holds the server's; where it had to be cut, the tool's own is whole.
+    name = tool.name if tool.name.endswith(tool.tool) else f"{tool.name} {tool.tool}"
+    return name, " ".join((tool.description, *said)), " ".join(names), " ".join(words)
+
+
+def _properties(schema: object, levels: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields names and schemas of the properties, also of objects inside objects and lists."""
+    if not isinstance(schema, Mapping) or levels == 0:
+        return
+    node = cast("Mapping[str, Any]", schema)
+    properties = node.get("properties")
+    if isinstance(properties, Mapping):
+        for name, inner in cast("Mapping[str, object]", properties).items():
+            if isinstance(inner, Mapping):
+                yield name, cast("Mapping[str, Any]", inner)
+                yield from _properties(cast("object", inner), levels - 1)
+    yield from _properties(node.get("items"), levels - 1)
+
+
+def _words(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yields a property's description and its choices."""
+    if isinstance(said := schema.get("description"), str):
+        yield said
+    for holder in (schema, cast("object", schema.get("items"))):
+        if isinstance(holder, Mapping):
+            choices = cast("Mapping[str, object]", holder).get("enum")
+            if isinstance(choices, list):
+                texts: Iterable[object] = cast("list[object]", choices)
+                yield from (choice for choice in texts if isinstance(choice, str))
+
 
 MAX_PATTERNS: Final = 8
 MAX_PATTERN_CHARS: Final = 4_096

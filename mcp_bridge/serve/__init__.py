@@ -1,11 +1,8 @@
 """Serves a stdio MCP server to others, over WebSocket: `mcp-bridge serve -- COMMAND...`.
 
     options.py         what was asked for, which of it is refused, and the clients' token
-    access_control.py  who may connect (host, path, origin, token), and how many
-    half_open.py       connections that are accepted and not let in yet
-    bridge.py          the listening server, /health and the drain
-    relay.py           one connection and its one process
-    pending_calls.py   which calls of a connection have no answer yet
+    bridge.py          the listening server, who may connect to it, /health and the drain
+    relay.py           one connection, its one process, and the calls without an answer
     cli.py             the command line, and the systemd unit
 
 https://modelcontextprotocol.io/specification/2025-11-25/basic/transports allows custom transports

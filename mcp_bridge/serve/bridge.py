@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import logging
-from collections.abc import Mapping
+import socket
+from collections import Counter
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, Self
 
@@ -17,15 +22,6 @@ from websockets.http11 import Request, Response
 
 from mcp_bridge.core.errors import ConfigError, ServerUnavailable
 from mcp_bridge.core.server_config import EMPTY
-from mcp_bridge.serve.access_control import (
-    HEALTH,
-    PATHS,
-    AccessControl,
-    ConnectionQuota,
-    QuotaExceeded,
-    Refusal,
-)
-from mcp_bridge.serve.half_open import HalfOpen, Listener, client_of, listening_sockets
 from mcp_bridge.serve.options import ServeOptions, tls_context
 from mcp_bridge.serve.relay import CloseReason, Relay, ShutdownSignals
 from mcp_bridge.transports.process import ServerProcess, spawn
@@ -35,6 +31,204 @@ from mcp_bridge.transports.websocket import (
     quiet_logger,
     read_less_at_once,
 )
+
+# Decides who may connect, and how many: nobody gets a process before all of this is passed.
+#
+# The checks are in this order: the host that the client believes to speak to, the path, the origin
+# of a web page, the token. A page whose name was made to point at this machine (DNS rebinding)
+# sends its own name as Host; so names must be known, and an address must be the one that the
+# connection came in at.
+
+PATHS: Final = ("/", "/mcp")
+HEALTH: Final = "/health"
+_BEARER: Final = "bearer "
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a client is not let in."""
+
+    status: HTTPStatus
+    reason: str
+    """One line for the client; it says nothing of the token."""
+
+
+class AccessControl:
+    """Checks the headers of a client against the options."""
+
+    def __init__(self, options: ServeOptions) -> None:
+        self._token: Final = options.token
+        self._hosts: Final = frozenset(host.lower() for host in options.allow_hosts)
+        self._origins: Final = frozenset(origin.lower() for origin in options.allow_origins)
+
+    def host(self, headers: Headers, arrived_at: str) -> Refusal | None:
+        """Checks the host. `arrived_at` is the address of this end of the connection."""
+        written = headers.get_all("Host")
+        if len(written) != 1:
+            return Refusal(HTTPStatus.BAD_REQUEST, "send one Host header")
+        host = _hostname(written[0])
+        if host in self._hosts or _is_address(host, arrived_at):
+            return None
+        return Refusal(
+            HTTPStatus.MISDIRECTED_REQUEST,
+            "this host name is not allowed; start the bridge with --allow-host NAME",
+        )
+
+    def client(self, headers: Headers) -> Refusal | None:
+        """Checks whether a client that reached the right host may have a process."""
+        origins = headers.get_all("Origin")
+        if len(origins) > 1 or any(origin.lower() not in self._origins for origin in origins):
+            return Refusal(
+                HTTPStatus.FORBIDDEN,
+                "this origin is not allowed; start the bridge with --allow-origin ORIGIN",
+            )
+        if self._token is not None:
+            given = headers.get_all("Authorization")
+            bearer = given[0] if len(given) == 1 else ""
+            known = bearer[: len(_BEARER)].lower() == _BEARER
+            if not self._token.matches(bearer[len(_BEARER) :].strip()) or not known:
+                return Refusal(
+                    HTTPStatus.UNAUTHORIZED, "send the header Authorization: Bearer TOKEN"
+                )
+        return None
+
+
+def _hostname(written: str) -> str:
+    """Gives a Host header without its port and brackets, in small letters."""
+    host = written.strip().lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if ":" in host else host
+
+
+def _is_address(host: str, arrived_at: str) -> bool:
+    at = _address(arrived_at)
+    if host == "localhost" or host.endswith(".localhost"):
+        return at is not None and at.is_loopback
+    return at is not None and _address(host) == at
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+class QuotaExceeded(Exception):
+    """There is no room for another connection; the message says in which way."""
+
+
+class ConnectionQuota:
+    """Counts connections, in all and by address. One counts until its process is gone."""
+
+    def __init__(self, most: int, most_per_client: int) -> None:
+        self.most: Final = most
+        self._most_per_client: Final = most_per_client
+        self._open: Final[Counter[str]] = Counter()
+
+    def __len__(self) -> int:
+        return self._open.total()
+
+    @contextmanager
+    def reserve(self, client: str) -> Generator[None]:
+        """Counts a connection while it is entered. Raises: QuotaExceeded."""
+        if len(self) >= self.most:
+            raise QuotaExceeded(f"all {self.most} connections are in use; try again later")
+        if self._open[client] >= self._most_per_client:
+            raise QuotaExceeded(f"{self._most_per_client} connections of yours are open; close one")
+        self._open[client] += 1
+        try:
+            yield
+        finally:
+            self._open[client] -= 1
+            if not self._open[client]:
+                del self._open[client]
+
+
+# Bounds the connections that are accepted and not let in yet, in all and by address.
+#
+# They are counted where the listening socket gives them out: TLS and the handshake come later, and
+# a peer that begins neither is known to nobody else. Each has `open_timeout_s` for both. Where
+# there are too many, the oldest has to go: whoever means it is let in within a moment, also beside
+# others of the same address.
+
+MAX_HALF_OPEN: Final = 64
+"""Connections that wait, of all clients together."""
+_IPV6_NETWORK_BITS: Final = 64
+"""So much of an IPv6 address is given to one customer, who chooses the rest."""
+
+
+def client_of(host: str) -> str:
+    """Gives what one client's addresses have in common: an IPv4 address, or an IPv6 network."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, _IPV6_NETWORK_BITS), strict=False))
+
+
+class HalfOpen:
+    """The connections that are not let in yet, the oldest first."""
+
+    def __init__(self, most_per_client: int) -> None:
+        self._most_per_client: Final = most_per_client
+        self._waiting: Final[dict[Any, socket.socket]] = {}
+        """The sockets by their peers' whole addresses."""
+
+    def begin(self, connection: socket.socket, address: Any) -> None:
+        """Counts a connection until it is closed or let in; the oldest one too many is ended."""
+        for closed in [peer for peer, one in self._waiting.items() if one.fileno() < 0]:
+            del self._waiting[closed]
+        client = client_of(address[0])
+        own = [peer for peer in self._waiting if client_of(peer[0]) == client]
+        if len(own) >= self._most_per_client:
+            _end(self._waiting.pop(own[0]))
+        elif len(self._waiting) >= MAX_HALF_OPEN:
+            _end(self._waiting.pop(next(iter(self._waiting))))
+        self._waiting[address] = connection
+
+    def let_in(self, address: Any) -> None:
+        self._waiting.pop(address, None)
+
+    def end(self) -> None:
+        """Ends all that wait."""
+        while self._waiting:
+            _end(self._waiting.popitem()[1])
+
+
+def _end(connection: socket.socket) -> None:
+    with suppress(OSError):  # it may be closed already
+        connection.shutdown(socket.SHUT_RDWR)  # whoever reads from it closes it
+
+
+class Listener(socket.socket):
+    """A listening socket that counts what it accepts."""
+
+    def __init__(self, other: Any, half_open: HalfOpen) -> None:
+        super().__init__(other.family, other.type, other.proto, fileno=other.dup().detach())
+        self._half_open: Final = half_open
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        connection, address = super().accept()
+        self._half_open.begin(connection, address)
+        return connection, address
+
+
+async def listening_sockets(host: str, port: int, half_open: HalfOpen) -> list[Listener]:
+    """Binds to each address of `host`. Raises: OSError."""
+    loop = asyncio.get_running_loop()
+    bound = await loop.create_server(asyncio.Protocol, host, port, start_serving=False)
+    try:
+        return [Listener(one, half_open) for one in bound.sockets]
+    finally:
+        bound.close()
+
 
 logger = logging.getLogger(__name__)
 

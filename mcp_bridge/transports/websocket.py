@@ -1,6 +1,6 @@
 """Speaks JSON-RPC over a WebSocket, one message in each text frame, with `mcp-bridge serve`.
 
-Messages are capped, giant answers are cut in a worker thread (`answer_truncation.py`), and the end
+Messages are capped, giant answers are cut in a worker thread (`mcp_bridge/protocol/messages.py`), and the end
 of the connection is told at once, in words. Redirects are not followed: the token is for one
 address. Nothing is compressed, so that a small frame cannot grow into a giant one.
 """

@@ -17,12 +17,11 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyUrl
 
 from caal_node.cli import login as signing
-from caal_node.cli import redirect_server
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from mcp_bridge import OAuth, ServerConfig, ServerManager, SignIns
-from mcp_bridge.transports import sign_in_requests
+from mcp_bridge.transports import oauth as oauth_transport
 from tests.attack.harness import Ending, Probe, attack
 from tests.signing_mcp_server import signing_server
 
@@ -129,7 +128,7 @@ async def signs_in(probe: Probe, server: Service, opened: list[str]) -> str:
             loop.call_soon_threadsafe(signing_in.cancel)
             return True
 
-        redirect_server.webbrowser.open = open_page
+        signing.webbrowser.open = open_page
         settings = room_of(f"{server.origin}/mcp")
         signing_in = asyncio.create_task(signing.login(settings, "diary"))
         try:
@@ -249,7 +248,7 @@ async def giant_documents(probe: Probe) -> Ending:
 
 @attack("sign in", "a document that comes byte by byte, for ever", deadline_s=2)
 async def endless_document(probe: Probe) -> Ending:
-    sign_in_requests.DEADLINE_S = 1.5
+    oauth_transport.DEADLINE_S = 1.5
     async with service() as server:
         wants_sign_in(server)
         server.drips = True
@@ -293,7 +292,7 @@ async def crowded_way_back(probe: Probe) -> Ending:
                                              loop=loop))  # fmt: skip
             return True
 
-        redirect_server.webbrowser.open = open_page
+        signing.webbrowser.open = open_page
         settings = room_of(provider.url)
 
         async def work() -> str:

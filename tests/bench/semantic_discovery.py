@@ -19,8 +19,7 @@ from mcp_bridge import MiniLM, ToolInfo, VectorCache
 from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.discovery.vocabulary import Vocabulary
 from mcp_bridge.embedding.base import Vectors, unit
-from mcp_bridge.embedding.hybrid_rank import ToolVectors
-from mcp_bridge.embedding.semantic_index import SemanticQuery, tool_texts
+from mcp_bridge.embedding.semantic_index import SemanticQuery, ToolVectors, tool_texts
 
 STEP: Final = 256
 TIMED: Final = 32

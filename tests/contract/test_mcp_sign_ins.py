@@ -17,7 +17,6 @@ import pytest
 from mcp.shared.auth import OAuthToken
 
 from caal_node.cli import login as signing
-from caal_node.cli import redirect_server
 from caal_node.cli.checks.tools import check_mcp
 from caal_node.config.settings import Settings
 from caal_node.core import paths
@@ -25,7 +24,7 @@ from caal_node.core.errors import ConfigError
 from caal_node.tools.sources.configured import configured_tiers
 from mcp_bridge import OAuth, ServerConfig, ServerError, ServerManager, SignIns
 from mcp_bridge.transports import sign_ins
-from mcp_bridge.transports.sign_in_requests import SignInRequests
+from mcp_bridge.transports.oauth import SignInRequests
 from tests.mcp_events import HttpStandIn, events
 from tests.signing_mcp_server import SignInServer, signing_server
 
@@ -33,7 +32,7 @@ from tests.signing_mcp_server import SignInServer, signing_server
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv(paths.STATE_VARIABLE, str(tmp_path / "state"))
-    monkeypatch.setattr(redirect_server.webbrowser, "open", opened)
+    monkeypatch.setattr(signing.webbrowser, "open", opened)
     return Settings(mcp_servers=tmp_path / "mcp_servers.json")
 
 
@@ -419,7 +418,7 @@ async def test_a_sign_in_that_nobody_finishes_can_be_given_up(
         loop.call_soon_threadsafe(shown.set)
         return True
 
-    monkeypatch.setattr(redirect_server.webbrowser, "open", looked_at)
+    monkeypatch.setattr(signing.webbrowser, "open", looked_at)
     async with signing_server() as provider:
         has(room, diary={"url": provider.url})
         signing_in = asyncio.create_task(signing.login(room, "diary"))

@@ -13,7 +13,7 @@ from livekit.agents import RunContext, function_tool
 
 from caal_node.core.events import ToolCallEnded
 from caal_node.core.tool_spec import Effect, ToolSpec
-from caal_node.tools.spoken_over import STILL_RUNNING
+from caal_node.tools.pipeline import STILL_RUNNING
 from mcp_bridge import Answer, Dismissed, Question
 from tests.conversation import Conversation, FakeTier, conversation, weather_spec
 from tests.stand_in_model import Call, Hang, StandInModel

@@ -8,8 +8,8 @@ from livekit.agents import AgentSession, TurnHandlingOptions, llm
 from livekit.plugins import openai
 
 from caal_node.agent import CaalAgent
+from caal_node.cli.trace.command import turns_of
 from caal_node.cli.trace.trace_lines import read_trace
-from caal_node.cli.trace.turns import turns_of
 from caal_node.config.settings import load_settings
 from caal_node.core.events import Event, Timing
 from caal_node.models.fallback import FallbackLLM

@@ -19,10 +19,9 @@ import pytest
 from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, Samples, SpokenRequest, load_requests
 from caal_node.cli.demo.room_scene import ROOM, RoomScene, WorkerProcess
 from caal_node.cli.demo.servers import CONTEXT, WORKFLOW, write_settings
+from caal_node.cli.trace.command import turns_of, write_svg
 from caal_node.cli.trace.picture import picture_of
-from caal_node.cli.trace.svg import write_svg
 from caal_node.cli.trace.trace_lines import read_trace
-from caal_node.cli.trace.turns import turns_of
 from caal_node.core.events import (
     CuePlayed,
     Event,

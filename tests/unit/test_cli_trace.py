@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 
 from caal_node.cli.app import app
 from caal_node.cli.trace import trace_lines
+from caal_node.cli.trace.command import turns_of
 from caal_node.cli.trace.picture import picture_of
 from caal_node.cli.trace.terminal import print_pictures
 from caal_node.cli.trace.trace_lines import read_trace
 from caal_node.cli.trace.turn_times import CallTimes, CueTime, TurnTimes, VoiceTimes
-from caal_node.cli.trace.turns import turns_of
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import (
     AgentVoice,

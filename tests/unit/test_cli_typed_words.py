@@ -13,9 +13,8 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
 
 from caal_node.cli import completion
-from caal_node.cli.chat_history import KEPT_BYTES, open_history
+from caal_node.cli.chat import KEPT_BYTES, ChatCompleter, open_history
 from caal_node.cli.tools import resolve_tool
-from caal_node.cli.typed_prompt import ChatCompleter
 from caal_node.config.env_file import read_env_file, read_env_files
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ConfigError

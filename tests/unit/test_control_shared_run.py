@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.control.shared_run import SharedRun, TooManyRequests
+from caal_node.control.app import SharedRun, TooManyRequests
 from tests import virtual_loop
 
 RUN_S = 1.0

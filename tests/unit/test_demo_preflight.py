@@ -12,7 +12,7 @@ import pytest
 
 from caal_node import weights
 from caal_node.cli.demo import app, preflight
-from caal_node.cli.demo.preflight import check_all, require_all
+from caal_node.cli.demo.app import check_all, require_all
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
 from tests.stand_in_model import StandInModel

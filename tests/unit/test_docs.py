@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from caal_node.cli.chat_commands import HELP
+from caal_node.cli.chat import HELP
 from caal_node.core.events import Event
 
 ROOT = Path(__file__).parents[2]

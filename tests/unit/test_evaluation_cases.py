@@ -27,7 +27,7 @@ from caal_node.evaluation.case import (
 from caal_node.evaluation.expectations import expectations
 from caal_node.evaluation.report import markdown, table
 from caal_node.evaluation.result import Identity, Mark, Outcome, Validation, to_object
-from caal_node.evaluation.sample_tools import EXAMPLES, TOOLS
+from caal_node.evaluation.run import EXAMPLES, TOOLS
 from caal_node.evaluation.suites import SUITES
 from caal_node.reply_parser import Reply, ToolCall, UnknownCall
 

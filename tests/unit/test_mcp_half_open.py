@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mcp_bridge.serve.half_open import MAX_HALF_OPEN, HalfOpen, client_of
+from mcp_bridge.serve.bridge import MAX_HALF_OPEN, HalfOpen, client_of
 
 
 @pytest.mark.parametrize(

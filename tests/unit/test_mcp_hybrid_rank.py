@@ -11,11 +11,12 @@ from hypothesis.extra import numpy as npst
 from mcp_bridge import Example, ToolInfo
 from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.base import unit
-from mcp_bridge.embedding.hybrid_rank import MAX_SEMANTIC_MATCHES, ToolVectors
 from mcp_bridge.embedding.semantic_index import (
     MAX_LONG_CHARS,
+    MAX_SEMANTIC_MATCHES,
     MAX_SHORT_CHARS,
     SemanticQuery,
+    ToolVectors,
     tool_texts,
 )
 from tests.embedding_stand_ins import vector

@@ -16,7 +16,7 @@ from mcp.shared.auth import OAuthMetadata
 
 from mcp_bridge import OAuth, ServerConfig, ServerUnavailable
 from mcp_bridge.security.addresses import is_public
-from mcp_bridge.transports.sign_in_requests import JudgedTransport, SignInRequests
+from mcp_bridge.transports.oauth import JudgedTransport, SignInRequests
 
 REMOTE = ServerConfig("files", transport="http", url="https://files.example/mcp")
 BACK = "http://localhost:3000/callback"

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bridge.transports.control_group import end_group, end_groups_of_dead_hosts, make_group
 from mcp_bridge.transports.orphan_reaper import (
     MARK,
     host_is_gone,
@@ -21,6 +20,7 @@ from mcp_bridge.transports.orphan_reaper import (
     kill_marked,
     new_mark,
 )
+from mcp_bridge.transports.process import end_group, end_groups_of_dead_hosts, make_group
 from tests.kill_matrix import has_control_groups
 
 SLEEPS = [sys.executable, "-I", "-S", "-c", "print(flush=True); import time; time.sleep(600)"]

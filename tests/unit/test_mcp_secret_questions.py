@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mcp_bridge import Field, Question
 from mcp_bridge.core.elicitation import Kind
-from mcp_bridge.protocol.secret_questions import asks_for_a_secret
+from mcp_bridge.protocol.elicitation_handler import asks_for_a_secret
 
 
 def field(kind: Kind = "text", name: str = "answer", title: str = "", about: str = "") -> Field:

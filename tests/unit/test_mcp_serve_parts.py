@@ -18,10 +18,10 @@ from mcp_bridge import ConfigError
 from mcp_bridge.protocol.envelope import find_request_id
 from mcp_bridge.protocol.messages import read_lines
 from mcp_bridge.serve import ServeLimits, ServeOptions, TlsFiles
-from mcp_bridge.serve.access_control import AccessControl, ConnectionQuota, QuotaExceeded
+from mcp_bridge.serve.bridge import AccessControl, ConnectionQuota, QuotaExceeded
 from mcp_bridge.serve.cli import main, systemd_unit
 from mcp_bridge.serve.options import Token, find_token
-from mcp_bridge.serve.pending_calls import (
+from mcp_bridge.serve.relay import (
     MessageKind,
     PendingCalls,
     TooManyCalls,

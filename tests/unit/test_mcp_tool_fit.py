@@ -8,8 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import ToolInfo
-from mcp_bridge.discovery.tool_fit import MAX_TOLD, fitting
-from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_SPLIT_CHARS, ToolFinder
+from mcp_bridge.discovery.tool_search import (
+    MAX_PATTERN_CHARS,
+    MAX_SPLIT_CHARS,
+    MAX_TOLD,
+    ToolFinder,
+    fitting,
+)
 from mcp_bridge.discovery.vocabulary import MAX_PIECES, MAX_REPLY_CHARS, Vocabulary
 
 MEANINGS = (

@@ -25,9 +25,8 @@ from caal_node.models.strategies import (
     PlainStrategy,
     TextProtocolStrategy,
 )
-from caal_node.models.strategies.prompt import EXAMPLE_TOKENS, protocol_prompt
+from caal_node.models.strategies.prompt import EXAMPLE_TOKENS, outline, protocol_prompt
 from caal_node.models.strategies.reply_schema import line_schema, reply_schema
-from caal_node.models.strategies.result_outline import outline
 from caal_node.models.strategies.styles import STYLES, OneObjectStyle
 from caal_node.models.strategies.turn_limits import may_call
 from caal_node.reply_parser import (

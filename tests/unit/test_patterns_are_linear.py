@@ -72,7 +72,7 @@ MADE: Final[Mapping[str, Made]] = {
 
 USED: Final = {
     "caal_node.policy.globs.AnyOf.__init__()": ("fullmatch",),
-    "caal_node.tts_text.inline_spans._FORMULAS": ("match",),
+    "caal_node.tts_text.markdown_blocks._FORMULAS": ("match",),
     "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob:183": ("match",),
     "mcp_bridge.security.launchers.PATTERNS": ("fullmatch",),
 }
@@ -82,8 +82,8 @@ BOUNDED: Final = {
     "caal_node.core.tool_spec._LINE": tool_spec._LINE_CHARS,
     "caal_node.grounding.stated_names._BEGINS": stated_names._BEFORE_CHARS,
     "caal_node.reply_parser.parse_context._EXAMPLE": parse_context._TAIL_CHARS,
-    "caal_node.toolsets.calculator.calendar_days._LATER": calendar_days.TEXT_CHARS,
-    "caal_node.toolsets.calculator.calendar_days._OFFSET": calendar_days.TEXT_CHARS,
+    "caal_node.toolsets.calculator.toolset._LATER": calendar_days.TEXT_CHARS,
+    "caal_node.toolsets.calculator.toolset._OFFSET": calendar_days.TEXT_CHARS,
     "caal_node.toolsets.calculator.expression._SHARE_OF": tokens.TEXT_CHARS,
     "caal_node.toolsets.calculator.units._PIECE": tokens.TEXT_CHARS,
     "caal_node.toolsets.lists.spoken_items._EDGE": spoken_items.EDGED_CHARS_MAX,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.tools.call_conversation import field_value, is_cancellation
+from caal_node.tools.remote_calls import field_value, is_cancellation
 from mcp_bridge import Field
 from mcp_bridge.core.elicitation import Kind
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from livekit.agents import Agent, UserStateChangedEvent, llm
 
-from caal_node.tools.call_conversation import QuestionTask
 from caal_node.tools.confirmation_question import (
     MAX_ASKED,
     MAX_S,
@@ -19,6 +18,7 @@ from caal_node.tools.confirmation_question import (
     ConfirmationQuestion,
     ConfirmationReply,
 )
+from caal_node.tools.remote_calls import QuestionTask
 from caal_node.tools.spoken_question import LOST_S, TAKEN_S
 from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
 from tests.virtual_loop import run

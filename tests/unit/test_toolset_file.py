@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from caal_node.cli.toolset_file import (
+from caal_node.cli.toolsets import (
     refuse_unwritable,
     replace_text,
     with_toolset,

@@ -22,10 +22,15 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.memory import Memory, MemoryOptions
 from caal_node.toolsets.memory import toolset as toolset_module
-from caal_node.toolsets.memory.fact_files import FactFiles, file_name
 from caal_node.toolsets.memory.fact_page import FactPage, plain_fact
-from caal_node.toolsets.memory.fact_words import meant, outdated, said_back
-from caal_node.toolsets.memory.person import person_of
+from caal_node.toolsets.memory.toolset import (
+    FactFiles,
+    file_name,
+    meant,
+    outdated,
+    person_of,
+    said_back,
+)
 
 NOW = datetime(2026, 11, 23, 23, 30, tzinfo=UTC)
 ANNA = Caller("room", "home", "anna")

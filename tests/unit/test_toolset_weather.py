@@ -20,14 +20,18 @@ from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.http_service import LateClient
 from caal_node.toolsets.weather import Weather
-from caal_node.toolsets.weather.conditions import WORDS, words_of
-from caal_node.toolsets.weather.day_names import clock_time, day_name
 from caal_node.toolsets.weather.forecast import read_forecast
 from caal_node.toolsets.weather.outlook import Outlook
 from caal_node.toolsets.weather.places import Place, choose, coordinates_in, is_here, names_in
-from caal_node.toolsets.weather.request_words import place_said, subject_said, time_said
-from caal_node.toolsets.weather.sentences import Telling
-from caal_node.toolsets.weather.toolset import TOO_FAR, WHICH_PLACE, WeatherOptions
+from caal_node.toolsets.weather.sentences import WORDS, Telling, clock_time, day_name, words_of
+from caal_node.toolsets.weather.toolset import (
+    TOO_FAR,
+    WHICH_PLACE,
+    WeatherOptions,
+    place_said,
+    subject_said,
+    time_said,
+)
 from caal_node.toolsets.weather.units import BRITISH, IMPERIAL, METRIC, units_of
 from tests.weather_service import forecast_body, weather_service
 

@@ -16,16 +16,20 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.web_search import WebSearch, toolset
-from caal_node.toolsets.web_search.found_pages import FoundPages, page_said, spoken_sources
 from caal_node.toolsets.web_search.page_fetch import FetchedPage
-from caal_node.toolsets.web_search.passages import passages
 from caal_node.toolsets.web_search.results import (
     FoundPage,
     SearchResults,
     cut_text,
     plain_text,
 )
-from caal_node.toolsets.web_search.toolset import WebSearchOptions
+from caal_node.toolsets.web_search.toolset import (
+    FoundPages,
+    WebSearchOptions,
+    page_said,
+    passages,
+    spoken_sources,
+)
 from tests.conversation import Heard
 
 FINAL = FoundPage("Blue team wins", "https://www.example.org/a", "They won 2-1.", "2026-11-22")

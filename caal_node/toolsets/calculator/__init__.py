@@ -1,7 +1,7 @@
 """Exact arithmetic, units and dates, so that no model has to reckon.
 
-`expression.py` reads and reckons, `units.py` converts, `calendar_days.py` counts days, and
-`spoken_value.py` says what comes out. All of them are pure.
+`expression.py` reads and reckons, `units.py` converts, and `spoken_value.py` says
+what comes out. All of them are pure.
 """
 
 from caal_node.toolsets.calculator.toolset import Calculator, CalculatorOptions

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import errno
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from pydantic import Field
 
-from caal_node.core.errors import ConfigError, InvalidArguments, ToolFailure
-from caal_node.policy.heard_words import words
+from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolFailure
+from caal_node.policy.heard_words import stem, words
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import (
     ConfiguredToolset,
@@ -19,11 +23,235 @@ from caal_node.toolsets.base import (
     ToolsetServices,
     tool,
 )
-from caal_node.toolsets.lists.cross_off import CrossedOff, open_items
-from caal_node.toolsets.lists.item_match import is_named_whole
-from caal_node.toolsets.lists.list_folder import ListFile, ListFolder
-from caal_node.toolsets.lists.markdown_list import items_of, with_added, with_done
+from caal_node.toolsets.edited_file import change_text, read_text
+from caal_node.toolsets.lists.item_match import is_named_whole, match_item
+from caal_node.toolsets.lists.markdown_list import (
+    ListItem,
+    items_of,
+    new_list,
+    with_added,
+    with_done,
+)
 from caal_node.toolsets.lists.spoken_items import items_in, spoken_list
+from mcp_bridge.core.files import no_folder
+
+# A folder of lists, each a Markdown file that is named after it.
+
+T = TypeVar("T")
+
+FILE_MAX_BYTES: Final = 262_144
+"""Bytes of one list: 2,000 things with a note each."""
+LISTS_MAX: Final = 100
+"""Files of the folder that are taken for lists."""
+NAME_CHARS_MAX: Final = 40
+"""Characters of a new list's name; what is longer is no name."""
+ALIKE: Final = 0.8
+"""How like two names have to be for one to be a mishearing of the other: "chopping" is."""
+BUYING: Final = frozenset({"shopping", "grocery", "groceries", "food", "supermarket", "buy"})
+"""Names of the list of what is to be bought, of which a household has one."""
+_DOING: Final = frozenset({"todo", "do", "task", "tasks", "chore", "chores"})
+_LEFT_OUT: Final = frozenset({"my", "our", "the", "a", "list", "lists", "to"})
+
+
+@dataclass(frozen=True, slots=True)
+class ListFile:
+    """One list: what it is called, and its file, which may not exist yet."""
+
+    name: str
+    path: Path
+
+    @property
+    def is_to_buy(self) -> bool:
+        return bool(BUYING.intersection(words(self.name)))
+
+
+class ListFolder:
+    """The lists of a household. Its methods block, so they belong in a thread.
+
+    Raises:
+        ToolBroke: from each method, where a file or the folder cannot be read or written; the
+            words for the person say which list.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder: Final = folder
+
+    def lists(self) -> tuple[ListFile, ...]:
+        """Return all lists, by name."""
+        try:
+            if (other := no_folder(self._folder)) is not None:
+                raise NotADirectoryError(errno.ENOTDIR, f"{other} is a file and no folder")
+            paths = sorted(self._folder.glob("*.md"))
+        except OSError as error:
+            raise _broken(error, "your lists", "read") from error
+        known = [path for path in paths if not path.name.startswith(".") and path.is_file()]
+        return tuple(ListFile(_spoken_name(path.stem), path) for path in known[:LISTS_MAX])
+
+    def find(self, said: str) -> ListFile | None:
+        """Return the list that is called so, or so in other words, or nearly so."""
+        wanted, lists = _compared(said), self.lists()
+        if not wanted:
+            return None
+        exact = [each for each in lists if _compared(each.name) == wanted]
+        if exact:
+            return exact[0]
+        near = [
+            (SequenceMatcher(None, _kept(said), _kept(each.name)).ratio(), each) for each in lists
+        ]
+        score, best = max(near, key=lambda pair: pair[0], default=(0.0, None))
+        return best if score >= ALIKE else None
+
+    def named(self, said: str) -> ListFile:
+        """Return the list that is called so, or a new one of that name.
+
+        Raises:
+            ToolBroke: the name has no letters, is too long, or there are LISTS_MAX lists.
+        """
+        if (found := self.find(said)) is not None:
+            return found
+        name = "to-do" if _compared(said) == "todo" else _kept(said)
+        if not name or len(name) > NAME_CHARS_MAX:
+            raise _refused(f"{said[:NAME_CHARS_MAX]!r} is no name for a list.")
+        if len(self.lists()) >= LISTS_MAX:
+            raise _refused(f"There are {LISTS_MAX} lists already.")
+        return ListFile(_spoken_name(name), self._folder / f"{name}.md")
+
+    def text(self, which: ListFile) -> str:
+        """Return a list's text, "" where its file is gone."""
+        try:
+            return read_text(which.path, FILE_MAX_BYTES) or ""
+        except (OSError, ValueError) as error:
+            raise _broken(error, f"the {which.name} list", "read") from error
+
+    def change(self, which: ListFile, edit: Callable[[str], tuple[str, T]]) -> T:
+        """Change a list by `edit`, which gets its text, and return what it has told.
+
+        A list that is not there is begun, and stays away where nothing comes onto it.
+        """
+
+        def edit_text(before: str | None) -> tuple[str | None, T]:
+            begun = before or new_list(which.name.capitalize())
+            text, told = edit(begun)
+            return (None if text == begun else text), told
+
+        try:
+            return change_text(which.path, edit_text, FILE_MAX_BYTES)
+        except (OSError, ValueError) as error:
+            raise _broken(error, f"the {which.name} list", "change") from error
+
+
+def _spoken_name(stem_: str) -> str:
+    name = re.sub(r"[_\s]+", " ", stem_).strip().lower()
+    return re.sub(r"(?<=\w) list$", "", name) or name
+
+
+def _compared(name: str) -> str:
+    """Return a name by which two are the same list: "groceries" and "my shopping list" are."""
+    kept = _kept(name).split()
+    if BUYING.intersection(kept):
+        return "shopping"
+    if len(kept) == 1 and kept[0] in _DOING:
+        return "todo"
+    return " ".join(map(stem, kept))
+
+
+def _kept(name: str) -> str:
+    found = words(name)
+    return " ".join([word for word in found if word not in _LEFT_OUT] or found)
+
+
+def _broken(error: Exception, what: str, way: str) -> ToolBroke:
+    said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    failure = ToolBroke(f"{what} could not be {'read' if way == 'read' else 'changed'}: {said}.")
+    failure.words = f"I can't {way} {what} right now."
+    return failure
+
+
+def _refused(why: str) -> ToolBroke:
+    failure = ToolBroke(why)
+    failure.words = why
+    return failure
+
+
+# What is crossed off a list for what a person said, and the sentence that tells them.
+
+
+@dataclass(frozen=True, slots=True)
+class CrossedOff:
+    """What became of each thing that was named."""
+
+    done: tuple[ListItem, ...] = ()
+    """The things to cross off."""
+    already: tuple[str, ...] = ()
+    """Names of those that were crossed off before."""
+    unclear: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Words that fit several things, with the names of those."""
+    missing: tuple[str, ...] = ()
+    """Words that fit nothing on the list."""
+    open_items: int = 0
+    """How many things stay open."""
+
+    @classmethod
+    def all_of(cls, items: Iterable[ListItem]) -> CrossedOff:
+        """Cross off everything that is open."""
+        return cls(done=open_items(items))
+
+    @classmethod
+    def matching(cls, wanted: Iterable[str], items: Sequence[ListItem]) -> CrossedOff:
+        """Cross off what each of `wanted` means, where it means one thing."""
+        still_open = open_items(items)
+        past = [item for item in items if item.is_done]
+        done, already, missing = list[ListItem](), list[str](), list[str]()
+        unclear = list[tuple[str, tuple[str, ...]]]()
+        for name in wanted:
+            match = match_item(name, still_open)
+            if match.is_sure:
+                done += match.items
+            elif match.items:
+                unclear.append((name, tuple(item.name for item in match.items)))
+            elif before := match_item(name, past).items:
+                already.append(before[-1].name)
+            else:
+                missing.append(name)
+        left = len(still_open) - len({item.line for item in done})
+        return cls(tuple(done), tuple(already), tuple(unclear), tuple(missing), left)
+
+    def result(self, list_name: str) -> VerbatimResult:
+        """Say what was crossed off the list of that name.
+
+        Raises:
+            InvalidArguments: nothing was, as nothing fits or several things do.
+        """
+        said = list[str]()
+        names = list(dict.fromkeys(item.name for item in self.done))
+        if names:
+            said.append(f"I've crossed off {spoken_list(names)}.")
+        if self.already:
+            verb = "was" if len(self.already) == 1 else "were"
+            said.append(_capital(f"{spoken_list(self.already)} {verb} crossed off already."))
+        for name, choices in self.unclear:
+            said.append(f"For {name} there are {spoken_list(choices)}. Which one?")
+        if self.missing:
+            said.append(f"I can't find {spoken_list(self.missing)} on the {list_name} list.")
+        words = " ".join(said) or f"There is nothing on the {list_name} list."
+        if not names and (self.unclear or self.missing):
+            failure = InvalidArguments(words)
+            failure.words = words
+            raise failure
+        value = {"list": list_name, "crossed_off": names, "open_items": self.open_items}
+        if self.missing or self.unclear:
+            value["not_found"] = [*self.missing, *(name for name, _ in self.unclear)]
+        return VerbatimResult(value, words)
+
+
+def open_items(items: Iterable[ListItem]) -> tuple[ListItem, ...]:
+    """Return the things that are not crossed off."""
+    return tuple(item for item in items if not item.is_done)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
 
 SPOKEN_MAX: Final = 12
 """Things that are read out at once; more would be half a minute."""
@@ -188,7 +416,3 @@ def _unclear(sentence: str) -> InvalidArguments:
     failure = InvalidArguments(sentence)
     failure.words = sentence
     return failure
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

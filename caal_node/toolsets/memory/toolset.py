@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar, Final
+import hashlib
+import re
+import time
+import unicodedata
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, ClassVar, Final, TypeVar
 
 from livekit.agents import RunContext
 from pydantic import Field
 
-from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke
+from caal_node.core.caller import Caller
+from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolRefused
+from caal_node.policy.heard_words import stem
 from caal_node.tools.caller_of_call import caller_of
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import (
@@ -18,11 +27,237 @@ from caal_node.toolsets.base import (
     ToolsetServices,
     tool,
 )
-from caal_node.toolsets.memory.fact_files import FactFiles
+from caal_node.toolsets.edited_file import change_text, read_text
 from caal_node.toolsets.memory.fact_page import MAX_FACT_CHARS, FactPage, KeptFact, plain_fact
-from caal_node.toolsets.memory.fact_words import key_words, meant, outdated, said_back, same
-from caal_node.toolsets.memory.person import person_of
 from mcp_bridge.core.files import make_private_folder
+
+# The words of facts: how one is said back, which one is meant, which one a new one replaces.
+
+_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_SMALL: Final = frozenset(
+    """a about again all am an and any anything are as at be been by did do does everything fact
+    for forget from had has have i i'm in is it its know known me mine my myself of on our
+    remember remembered said tell that the their them they thing this to told us user users was
+    we were what when where which who will with you your""".split()  # noqa: SIM905 - a list of words reads better as words
+)
+_SAID_BACK: Final[Sequence[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]] = (
+    (re.compile(r"\b(?:the|this) (?:user|person|speaker)['’]s\b", re.I), "your"),
+    (re.compile(r"\b(?:the|this) (?:user|person|speaker) is\b", re.I), "you are"),
+    (re.compile(r"\b(?:the|this) (?:user|person|speaker) has\b", re.I), "you have"),
+    (re.compile(r"\b(?:the|this) (?:user|person|speaker) was\b", re.I), "you were"),
+    (
+        re.compile(
+            r"\b(?:the|this) (?:user|person|speaker) (likes|wants|needs|hates|loves)\b", re.I
+        ),
+        lambda found: f"you {found[1][:-1]}",
+    ),
+    (re.compile(r"\bI am\b|\bI['’]m\b", re.I), "you are"),
+    (re.compile(r"\bI was\b", re.I), "you were"),
+    (re.compile(r"\bI['’](ve|ll|d)\b", re.I), r"you'\1"),
+    (re.compile(r"\bI\b"), "you"),
+    (re.compile(r"\bmy\b", re.I), "your"),
+    (re.compile(r"\bmine\b", re.I), "yours"),
+    (re.compile(r"\bmyself\b", re.I), "yourself"),
+    (re.compile(r"\bme\b", re.I), "you"),
+)
+_VALUES: Final = frozenset(
+    """address age birthday code colour color combination date email job name nickname number
+    password phone pin size username wifi""".split()  # noqa: SIM905 - as above
+)
+"""What a person has one of, so that a new one takes the old one's place."""
+_SUBJECT: Final = re.compile(
+    r"^(?P<subject>(?:my|your|our|[^\W\d_]+['’]s)\s++.{2,60}?)(?<!\s)\s++(?:is now|is|are)\s+\S",
+    re.I,
+)
+
+
+def said_back(text: str) -> str:
+    """Return a fact as it is told to the person who told it: "your locker code is 4711"."""
+    for pattern, other in _SAID_BACK:
+        text = pattern.sub(other, text)
+    head, _, rest = text.partition(" ")
+    # What begins a sentence is written small within one, unless it is a name.
+    return f"{head.lower()} {rest}".strip() if head.lower() in _BEGINNINGS else text
+
+
+_BEGINNINGS: Final = frozenset(
+    """a an every he her his in it on our she the their there they we you you're
+    your""".split()  # noqa: SIM905 - as above
+)
+
+
+def key_words(text: str) -> frozenset[str]:
+    """Return the stems of the words by which a fact is found."""
+    plain = (word.removesuffix("'s") for word in _words(text))
+    return frozenset(stem(word) for word in plain if word not in _SMALL)
+
+
+def meant(facts: Sequence[KeptFact], words: str) -> list[KeptFact]:
+    """Return the facts that `words` fit best, in their order: all that share as many of them.
+
+    No fact fits that has less than half of the words.
+    """
+    wanted = key_words(words)
+    if not wanted:
+        return []
+    shared = [len(wanted & key_words(fact.text)) for fact in facts]
+    best = max(shared, default=0)
+    if 2 * best < len(wanted) or not best:
+        return []
+    return [fact for fact, count in zip(facts, shared, strict=True) if count == best]
+
+
+def same(facts: Sequence[KeptFact], text: str) -> KeptFact | None:
+    """Return the fact that says the same, if one does."""
+    wanted = _words(said_back(text))
+    return next((fact for fact in facts if _words(said_back(fact.text)) == wanted), None)
+
+
+def outdated(facts: Sequence[KeptFact], text: str) -> KeptFact | None:
+    """Return the fact whose value `text` says anew: "my locker code is 4712".
+
+    Only what a person has one of is taken so; "my sister is tall" and "my sister is in Oslo" are
+    two facts.
+    """
+    subject = _subject(text)
+    if not subject:
+        return None
+    return next((fact for fact in facts if _subject(fact.text) == subject), None)
+
+
+def _subject(text: str) -> tuple[str, ...]:
+    found = _SUBJECT.match(said_back(text))
+    said = tuple(_words(found["subject"])) if found else ()
+    return (
+        said
+        if said and (said[-1] in _VALUES or said[1:2] in (("favourite",), ("favorite",)))
+        else ()
+    )
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.replace("’", "'").casefold())
+
+
+# Whose memory a call is about: the person whom LiveKit knows by their token, and nobody else.
+
+UNKNOWN = "I don't know who is speaking, so I can't use anybody's memory."
+GUEST = "I keep no memory for guests."
+TERMINAL = "terminal"
+"""The person who types where there is no room: whoever uses this machine."""
+HOUSEHOLD = "household"
+
+
+def person_of(caller: Caller, *, attribute: str, guests: Sequence[str], shared: bool) -> str:
+    """Return the name of the person's page.
+
+    Args:
+        attribute: The participant's attribute that names the person; "" takes their identity.
+        guests: Patterns of names, such as `guest*`, for which nothing is remembered.
+        shared: Whether all who are no guests have one page.
+
+    Raises:
+        ToolRefused: Nobody is known to speak, or a guest does.
+    """
+    match caller.origin:
+        case "api":
+            raise ToolRefused("Memory belongs to people in a conversation; the API has none.")
+        case "terminal":
+            return HOUSEHOLD if shared else TERMINAL
+        case "room":
+            name = caller.attributes.get(attribute, "") if attribute else caller.participant
+    if not name.strip():
+        raise _refused("Nobody knows who is speaking.", UNKNOWN)
+    # "ｇuest1" and " guest1" are guests too.
+    plain = unicodedata.normalize("NFKC", name).strip().casefold()
+    if any(fnmatchcase(plain, pattern.casefold()) for pattern in guests):
+        raise _refused("A guest is speaking, for whom nothing is remembered.", GUEST)
+    if shared:
+        return HOUSEHOLD
+    # Else somebody of this name in a room would read what was typed, or the household's page. One
+    # more "@" for those who have some already, so that two names stay two.
+    return f"@{name}" if name.lstrip("@") in (TERMINAL, HOUSEHOLD) else name
+
+
+def _refused(message: str, words: str) -> ToolRefused:
+    refused = ToolRefused(message)
+    refused.words = words
+    return refused
+
+
+# The files of people's pages: one for each person, which they may read and edit meanwhile.
+#
+# All calls block, so they belong in a thread.
+
+T = TypeVar("T")
+
+MAX_BYTES: Final = 256 << 10
+"""Bytes of a page: a thousand facts."""
+_PLAIN_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_NOT_PLAIN: Final = re.compile(r"[^a-z0-9_-]+")
+_RESERVED: Final = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)")
+"""Names that are devices on Windows."""
+
+
+class FactFiles:
+    """The pages in one folder."""
+
+    def __init__(self, folder: Path, pause: Callable[[float], None] = time.sleep) -> None:
+        self.folder: Final = folder
+        self._pause: Final = pause
+
+    def path(self, person: str) -> Path:
+        """Return the file of a person. No two people have the same one."""
+        return self.folder / f"{file_name(person)}.md"
+
+    def read(self, person: str) -> FactPage:
+        """Return a person's page; an empty one where there is none yet.
+
+        Raises:
+            OSError: It cannot be read.
+            ValueError: It is too large, or is not UTF-8.
+        """
+        return FactPage(read_text(self.path(person), MAX_BYTES, pause=self._pause) or "")
+
+    def change(self, person: str, change: Callable[[FactPage], tuple[FactPage, T]]) -> T:
+        """Change a person's page, and return what `change` says beside the new page.
+
+        `change` is called again where the file has changed meanwhile, and may raise.
+
+        Raises:
+            OSError: It cannot be read or written, or somebody else is writing it all the time.
+            ValueError: It is too large, or is not UTF-8.
+        """
+
+        def edit(before: str | None) -> tuple[str | None, T]:
+            begun = before or _beginning(person)
+            page, said = change(FactPage(begun))
+            return (None if page.text == begun else page.text), said
+
+        path = self.path(person)
+        return change_text(path, edit, MAX_BYTES, private=True, pause=self._pause)
+
+
+def file_name(person: str) -> str:
+    """Return the name of a person's file, without its ending.
+
+    A plain name stays as it is. Any other gets a digest of all of it behind a "~", which no plain
+    name holds, so that nobody can choose a name whose file is another's.
+    """
+    if _PLAIN_NAME.fullmatch(person) and not _RESERVED.fullmatch(person):
+        return person
+    digest = hashlib.sha256(person.encode(errors="surrogatepass")).hexdigest()[:16]
+    plain = _NOT_PLAIN.sub("-", person.casefold())[:24].strip("-")
+    return f"{plain or 'person'}~{digest}"
+
+
+def _beginning(person: str) -> str:
+    name = " ".join(person.split()) or "this person"
+    return (
+        f"# What is remembered of {name}\n\n"
+        'Every line that begins with "- " is a fact. Change, add and delete as you like.\n\n'
+    )
+
 
 MAX_FACTS: Final = 500
 """Facts of one person."""

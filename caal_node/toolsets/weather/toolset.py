@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo
@@ -11,19 +14,177 @@ from livekit.agents import RunContext
 from pydantic import AfterValidator, Field
 
 from caal_node.core.addresses import server_url
-from caal_node.core.errors import InvalidArguments
+from caal_node.core.errors import InvalidArguments, ToolBroke
+from caal_node.policy.heard_words import plain, stems
 from caal_node.tools.request import request_of
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
-from caal_node.toolsets.http_service import LateClient, spoken
-from caal_node.toolsets.weather.forecast import Forecast
-from caal_node.toolsets.weather.open_meteo import ASK_S, FORECAST_URL, GEOCODING_URL, OpenMeteo
+from caal_node.toolsets.http_service import HttpService, LateClient, ServiceWords, spoken
+from caal_node.toolsets.weather.forecast import CURRENT, DAILY, HOURLY, Forecast, read_forecast
 from caal_node.toolsets.weather.outlook import Outlook, outlooks, present
-from caal_node.toolsets.weather.places import Place, is_here
-from caal_node.toolsets.weather.request_words import place_said, subject_said, time_said
+from caal_node.toolsets.weather.places import (
+    Place,
+    choose,
+    coordinates_in,
+    is_here,
+    names_in,
+    read_places,
+)
 from caal_node.toolsets.weather.sentences import About, Telling
 from caal_node.toolsets.weather.units import SYSTEMS, Units, UnitSystem, units_of
-from caal_node.toolsets.when import asked_when
+from caal_node.toolsets.when import When, asked_when, read_when
+
+# Asks open-meteo for places and forecasts, and keeps what it said for a while.
+
+FORECAST_URL: Final = "https://api.open-meteo.com"
+GEOCODING_URL: Final = "https://geocoding-api.open-meteo.com"
+ASK_S: Final = 6.0
+"""Seconds for one answer. A question about a new place takes two."""
+DAYS_AHEAD: Final = 14
+"""Days of a forecast. The service has 16; of the last ones it knows little."""
+CANDIDATES: Final = 10
+"""Places of one name that are looked through."""
+FRESH: Final = timedelta(minutes=15)
+"""How long a forecast is used: the service's present is that old anyway."""
+PLACES_MAX: Final = 64
+FORECASTS_MAX: Final = 16
+WORDS: Final = ServiceWords(
+    unreachable="I can't reach the weather service right now.",
+    too_often="The weather service wants a pause. Please ask me again later.",
+    refused="The weather service doesn't let me in. Its settings need a look.",
+    broken="The weather service gave me nothing that I can use.",
+)
+
+
+class OpenMeteo:
+    """The service, or one of the owner's own at other addresses.
+
+    Args:
+        now: Returns the present with its zone.
+    """
+
+    def __init__(
+        self,
+        client: LateClient,
+        now: Callable[[], datetime],
+        *,
+        forecast_url: str = FORECAST_URL,
+        geocoding_url: str = GEOCODING_URL,
+    ) -> None:
+        self._forecasts = HttpService(client, "the weather service", WORDS, timeout_s=ASK_S)
+        self._geocoder = HttpService(client, "the weather's geocoder", WORDS, timeout_s=ASK_S)
+        self._forecast_url = f"{forecast_url}/v1/forecast"
+        self._search_url = f"{geocoding_url}/v1/search"
+        self._now = now
+        self._places: OrderedDict[str, Place] = OrderedDict()
+        self._kept: OrderedDict[tuple[float, float, str], tuple[datetime, Forecast]] = OrderedDict()
+
+    async def place(self, words: str) -> Place:
+        """Return the place that words name, with or without its region or country.
+
+        Raises:
+            InvalidArguments: there is none.
+            ToolFailure: the service gives no answer.
+        """
+        if (known := coordinates_in(words) or self._places.get(words.casefold())) is not None:
+            return known
+        for name, within in names_in(words):
+            given = {"name": name, "count": CANDIDATES, "language": "en", "format": "json"}
+            found = read_places(await self._geocoder.get(self._search_url, params=given))
+            if (place := choose(found, name, within)) is not None:
+                self._places[words.casefold()] = place
+                while len(self._places) > PLACES_MAX:
+                    self._places.popitem(last=False)
+                return place
+        failure = InvalidArguments(f"no place is called {words[:40]!r}.")
+        raise spoken(failure, f"I don't know a place called {words[:40]}.")
+
+    async def forecast(self, place: Place, units: Units) -> Forecast:
+        """Return the weather of a place from yesterday to DAYS_AHEAD.
+
+        Raises:
+            ToolFailure: the service gives no answer.
+        """
+        key = (place.latitude, place.longitude, units.system)
+        at = self._now()
+        if (kept := self._kept.get(key)) is not None and abs(at - kept[0]) < FRESH:
+            return kept[1]
+        given: dict[str, str | int | float] = {
+            "latitude": place.latitude,
+            "longitude": place.longitude,
+            "current": ",".join(CURRENT),
+            "hourly": ",".join(HOURLY),
+            "daily": ",".join(DAILY),
+            "timezone": "auto",
+            "past_days": 1,
+            "forecast_days": DAYS_AHEAD,
+            **units.request,
+        }
+        body = await self._forecasts.get(self._forecast_url, params=given)
+        try:
+            found = read_forecast(body)
+        except ToolBroke as error:
+            raise spoken(error, WORDS.broken) from None
+        self._kept[key] = (at, found)
+        self._kept.move_to_end(key)
+        while len(self._kept) > FORECASTS_MAX:
+            self._kept.popitem(last=False)
+        return found
+
+
+# What a person's own words say of the place, the time and the subject of their question.
+#
+# A small model leaves out a place that was named, or writes "today" for "tonight", and the answer
+# is then about another place or time. The words that it answers say so, and they go before it.
+
+_NAME: Final = r"[^\W\d_a-z][\w'’.-]*[\w]"
+_PLACE: Final = re.compile(
+    rf"\b(?:in|at|for|near|around|of) ({_NAME}(?:(?:, | (?:de |la |of |the |upon |am )?){_NAME})*)"
+)
+_TIMES: Final = stems(
+    """Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May
+    June July August September October November December Christmas Easter Today Tonight Tomorrow"""
+)
+_SUBJECTS: Final[Mapping[About, frozenset[str]]] = {
+    "rain": stems("rain rainy umbrella snow snowing wet dry shower drizzle raincoat hail"),
+    "temperature": stems("temperature cold warm hot degrees chilly freezing coat jacket"),
+    "wind": stems("wind windy gusts breezy stormy"),
+    "sun": stems("sunset sunrise"),
+}
+_SUN: Final = re.compile(r"\bsun (?:\w+ )?(?:set|rise|go|come)|\bget(?:s|ting)? (?:dark|light)\b")
+
+
+def place_said(request: str) -> str:
+    """Return the place that a request names ("in New York"), by its capitals; "" for none."""
+    for match in _PLACE.finditer(request):
+        words = match[1].rstrip(".?!")
+        if not stems(words.split()[0]) <= _TIMES:
+            return words
+    return ""
+
+
+def time_said(request: str, given: str, now: datetime) -> When | None:
+    """Return the time that a request says, where it says it better than `given`, a model's words.
+
+    They are believed where the person said them, unless the request tells more exactly: "tomorrow"
+    of "tomorrow afternoon".
+    """
+    said = read_when(request, now) if request else None
+    if said is None or plain(given) not in plain(request):
+        return said
+    meant = read_when(given, now)
+    is_within = meant is not None and meant.start <= said.start and said.end <= meant.end
+    return said if is_within else None
+
+
+def subject_said(request: str) -> About:
+    """Return what a request asks for in particular, or "everything"."""
+    if _SUN.search(plain(request)):
+        return "sun"
+    asked = stems(request)
+    found: list[About] = [subject for subject, words in _SUBJECTS.items() if asked & words]
+    return found[0] if len(found) == 1 else "everything"
+
 
 TOO_FAR: Final = "I only know the weather from yesterday to two weeks ahead."
 WHICH_PLACE: Final = "For which place?"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Annotated, Any, Final, Literal
 
@@ -11,7 +14,9 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_val
 
 from caal_node.core.addresses import server_url
 from caal_node.core.errors import ConfigError, InvalidArguments
-from caal_node.core.events import SourcesCited
+from caal_node.core.events import Source, SourcesCited
+from caal_node.grounding.spoken_numbers import numbers
+from caal_node.policy.heard_words import COMMON, stems
 from caal_node.tools.request import request_of
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
@@ -19,12 +24,174 @@ from caal_node.toolsets.http_service import LateClient, spoken
 from caal_node.toolsets.web_search.brave import Brave
 from caal_node.toolsets.web_search.duckduckgo import DuckDuckGo, lookup_by_ddgs
 from caal_node.toolsets.web_search.engine import SEARCH_S, Safety, SearchEngine
-from caal_node.toolsets.web_search.found_pages import FoundPages, page_said, spoken_sources
 from caal_node.toolsets.web_search.page_fetch import PAGE_BYTES, PageFetch
 from caal_node.toolsets.web_search.page_text import UNREADABLE, PageText, text_of
-from caal_node.toolsets.web_search.passages import passages
-from caal_node.toolsets.web_search.results import QUERY_CHARS, FoundPage
+from caal_node.toolsets.web_search.results import (
+    QUERY_CHARS,
+    FoundPage,
+    SearchResults,
+    cut_text,
+    result_of,
+)
 from caal_node.toolsets.web_search.searxng import SearXNG
+
+# Chooses what a model reads of a page: the paragraphs that share words with a question.
+
+PARAGRAPHS_MAX: Final = 400
+"""Paragraphs of a page that are compared; more is an index and no text."""
+PARAGRAPH_CHARS: Final = 600
+"""Characters of one paragraph that are shown, so that one does not hide all others."""
+CUT_CHARS: Final = 80
+"""Characters below which the beginning of a further paragraph says nothing."""
+_HEAD_SCORE: Final = 0.5
+"""What the first paragraph is worth by its place: it says what the page is about, and a paragraph
+with a word of the question is worth more."""
+
+
+def passages(text: str, question: str, limit: int) -> str:
+    """Return the parts of `text` that fit a question best, in the page's order.
+
+    Args:
+        text: A page's text, a paragraph a line.
+        question: What is to be answered; "" takes the page's beginning.
+        limit: Characters of the whole at most.
+    """
+    rows = [" ".join(row.split()) for row in text.splitlines()]
+    rows = [row for row in rows if row][:PARAGRAPHS_MAX]
+    asked = stems(question) - COMMON
+    ranked = sorted(range(len(rows)), key=lambda at: (-_score(rows[at], asked, at), at))
+    return "\n".join(rows_within(rows, ranked, limit))
+
+
+def rows_within(rows: list[str], ranked: Iterable[int], limit: int) -> list[str]:
+    """Return the best of `rows`, cut, in their own order, that together fit into `limit`."""
+    chosen: dict[int, str] = {}
+    left = limit
+    for at in ranked:
+        row = cut_text(rows[at], min(PARAGRAPH_CHARS, left)) if left > 0 else ""
+        if not row or (chosen and row != rows[at] and len(row) < CUT_CHARS):
+            break
+        chosen[at] = row
+        left -= len(row) + 1  # and the end of its line
+    return [chosen[at] for at in sorted(chosen)]
+
+
+def _score(row: str, asked: frozenset[str], at: int) -> float:
+    """Return how many words of the question a paragraph has; earlier ones win where that is equal.
+
+    A heading, of a few words, is little by itself.
+    """
+    found = len(asked & stems(row))
+    return found * (1.0 if len(row) > 60 else 0.5) + (_HEAD_SCORE if at == 0 else 0.0)
+
+
+# Which pages a conversation's searches have found, which one is meant, and which were used.
+
+SEARCHES_MAX: Final = 8
+"""Searches whose pages can still be opened. Nobody goes further back."""
+SPOKEN_MAX: Final = 3
+"""Sources that are named aloud."""
+WORDS_CHARS: Final = 2_048
+"""Characters of what names a page: as many as an address may have."""
+_ORDINALS: Final[Mapping[str, int]] = {
+    word: at
+    for at, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth".split(),  # noqa: SIM905 - a list of words reads better as words
+        1,
+    )
+}
+_PAGE_WORDS: Final = stems("number result page link site")
+_ADDRESS: Final = re.compile(r"https?://[^\s<>]+")
+_WORD: Final = re.compile(r"[^\W\d_]+")
+
+
+class FoundPages:
+    """The pages of the last searches, and what the last answer was made of."""
+
+    def __init__(self) -> None:
+        self._searches: deque[SearchResults] = deque(maxlen=SEARCHES_MAX)
+        self.cited: Sequence[Source] = ()
+        """The pages that the newest answer was made of."""
+
+    def note_search(self, found: SearchResults, shown: int) -> None:
+        """Remember a search, of which the model reads `shown` results."""
+        self._searches.appendleft(found)
+        self.cited = tuple(map(source_of, found.results[:shown]))
+
+    def note_read(self, page: FoundPage) -> None:
+        """Remember that a page was read."""
+        self.cited = (source_of(page),)
+
+    @property
+    def newest(self) -> Sequence[FoundPage]:
+        """The pages of the newest search."""
+        return self._searches[0].results if self._searches else ()
+
+    def meant(self, words: str) -> tuple[FoundPage, str] | None:
+        """Return the page that is meant by a number, a site, a title or an address, and what was
+        searched for when it was found; None where none fits.
+
+        A number is its place in the newest search.
+        """
+        words = words[:WORDS_CHARS]
+        if (at := _place_in(words)) is not None:
+            fits = at <= len(self.newest)
+            return (self.newest[at - 1], self._searches[0].query) if fits else None
+        wanted = words.strip().casefold().removeprefix("www.").rstrip("/")
+        for search in self._searches:
+            for page in search.results:
+                if wanted and wanted in (page.address.casefold().rstrip("/"), page.site):
+                    return page, search.query
+        return None if "://" in words else self._by_words(words)
+
+    def _by_words(self, words: str) -> tuple[FoundPage, str] | None:
+        asked = {each for each in stems(words) - COMMON if not each.isdecimal()}
+        best: tuple[FoundPage, str] | None = None
+        most = 0
+        for search in self._searches:
+            for page in search.results:
+                shared = len(asked & stems(f"{page.title} {page.site.replace('.', ' ')}"))
+                if shared > most:
+                    best, most = (page, search.query), shared
+        return best
+
+
+def _place_in(words: str) -> int | None:
+    """Return the place that "2", "the second one" or "number two" says, from 1."""
+    text = words.casefold()
+    if "." in text.strip(" ."):  # a site
+        return None
+    for word in _WORD.findall(text):
+        if (place := _ORDINALS.get(word)) is not None:
+            return place
+    found = [number for number in numbers(text) if number.value == int(number.value) >= 1]
+    others = {each for each in stems(text) - COMMON - _PAGE_WORDS if not each.isdecimal()}
+    return int(found[0].value) if len(found) == 1 and not others else None
+
+
+def page_said(request: str) -> FoundPage | None:
+    """Return the page whose address a person wrote or pasted; None for none, or for several."""
+    addresses = {match[0].rstrip(".,;:!?)'\"") for match in _ADDRESS.finditer(request)}
+    if len(addresses) != 1:
+        return None
+    page = result_of("", addresses.pop(), "")
+    return page if page.site else None
+
+
+def source_of(page: FoundPage) -> Source:
+    """Return a page as a source that an answer names."""
+    return Source(page.title, page.address, page.site)
+
+
+def spoken_sources(sources: Sequence[Source]) -> str:
+    """Return the sentence that names where something was read."""
+    if not sources:
+        return "I haven't looked anything up on the web yet."
+    named = [f"{each.title}, on {each.site}" for each in sources[:SPOKEN_MAX]]
+    if len(named) == 1:
+        return f"I read it here: {named[0]}."
+    return f"I looked at these pages: {'; '.join(named[:-1])}; and {named[-1]}."
+
 
 NOTHING: Final = "I found nothing about that on the web."
 _LIBRARIES: Final = ("trafilatura", "ddgs")

@@ -3,29 +3,289 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
 from caal_node.core.errors import InvalidArguments
+from caal_node.grounding.fact_words import WORDS
+from caal_node.grounding.spoken_times import days as stated_days
 from caal_node.grounding.spoken_times import iso_days
-from caal_node.toolsets.when.clock import (
-    HALF_DAY,
-    ClockTime,
-    are_joined,
-    as_span,
-    clock_times,
-)
-from caal_node.toolsets.when.days import Days, days_in
 from caal_node.toolsets.when.lengths import Length, lengths_in, read_length
 from caal_node.toolsets.when.plain_words import plain_words
-from caal_node.toolsets.when.wall_clock import LAST_YEAR, at_wall_clock, days_later
+from caal_node.toolsets.when.wall_clock import LAST_YEAR, at_wall_clock, days_later, months_later
+
+# Times of day in a text of `plain_words`: "7:30 pm", "quarter to 6", "at 4", "noon".
+
+HALF_DAY: Final = 720
+"""Minutes."""
+_DAY: Final = 2 * HALF_DAY
+_HALF: Final = r"(?: ?(?P<half>am|pm)\b)"
+_NO_UNIT: Final = (
+    r"(?![\d:.%°]|[a-z]| (?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|degrees?)\b)"
+)
+_NAMES: Final = {"noon": HALF_DAY, "midday": HALF_DAY, "midnight": _DAY}
+_FORMS: Final = tuple(
+    re.compile(form)
+    for form in (
+        rf"(?<![\d:.])(?P<hour>\d{{1,2}}):(?P<minute>\d\d)(?::\d\d)?(?![\d:]){_HALF}?",
+        r"(?<![\d:.])(?P<part>half|(?:a )?quarter|\d{1,2}(?: minutes?)?) "
+        rf"(?P<way>past|after|to|before|till) (?P<hour>\d{{1,2}}|noon|midnight){_NO_UNIT}"
+        rf"(?: o'clock)?{_HALF}?",
+        rf"(?<![\d:.])(?P<hour>\d{{1,2}}) ?o'clock{_HALF}?",
+        rf"(?<![\d:.])(?P<hour>\d{{1,2}}){_HALF}",
+        rf"(?<![\d:.])(?P<hour>\d{{1,2}})(?P<minute>[0-5]\d){_HALF}",
+        rf"(?<![\d:.])(?<!\d )(?P<hour>\d{{1,2}}) (?P<minute>[1-5]\d|0 \d){_NO_UNIT}{_HALF}?",
+        r"\b(?P<hour>noon|midday|midnight)\b",
+        r"(?:\b(?:at|by|until|till|from|since|before|after|around|about|between)(?: about)? )"
+        rf"(?P<hour>\d{{1,2}}){_NO_UNIT}",
+    )
+)
+_CLOCK_JOIN: Final = re.compile(r" ?(?:to|and|until|till|-|–|—) ?(?:at )?")
+_BARE_BEFORE: Final = re.compile(r"(?<![\d:.])(?P<hour>\d{1,2}) ?(?:to|and|until|till|-|–|—) ?$")
+_BARE_BEHIND: Final = re.compile(rf" ?(?:to|and|until|till|-|–|—) ?(?P<hour>\d{{1,2}}){_NO_UNIT}")
+_BARE: Final = re.compile(rf"(?<![\d:.%°€$£-])\b(?P<hour>\d{{1,2}}){_NO_UNIT}")
+_LEADS: Final = re.compile(r"\b(?:from|between) $")
+_HOUR_PARTS: Final = {"half": 30, "quarter": 15, "a quarter": 15}
+
+
+@dataclass(frozen=True, slots=True)
+class ClockTime:
+    """A time of day: `start` and `end` are its characters, `minute` counts from midnight.
+
+    1440 is the midnight at the day's end.
+    """
+
+    start: int
+    end: int
+    minute: int
+    half_known: bool
+    """Whether it is told from the time twelve hours later. If not, `minute` is below 720."""
+
+    def in_half(self, half: str) -> ClockTime:
+        """Return it in the "am" or "pm" half of the day, where that is not known yet."""
+        if self.half_known:
+            return self
+        minute = self.minute % HALF_DAY + (HALF_DAY if half == "pm" else 0)
+        return replace(self, minute=minute, half_known=True)
+
+
+def clock_times(plain: str, *, bare: bool = False) -> list[ClockTime]:
+    """Return the times of day of a text, in order.
+
+    Args:
+        bare: Whether a number that has nothing beside it is one, as in "tomorrow 7".
+    """
+    found, text = list[ClockTime](), plain
+    for form in _FORMS:
+        for match in form.finditer(text):
+            time = _time_of(text, match)
+            if time is not None:
+                found.append(time)
+                text = _without(text, time)
+    for time in tuple(found):
+        before = _BARE_BEFORE.search(text, 0, time.start)
+        behind = _BARE_BEHIND.match(text, time.end)
+        for match in (before, behind):
+            if match is not None and (other := _time_of(text, match)) is not None:
+                found.append(other)
+                text = _without(text, other)
+    if bare and not found and (match := _BARE.search(text)) is not None:
+        found += [time] if (time := _time_of(text, match)) is not None else []
+    return sorted(found, key=lambda time: time.start)
+
+
+def are_joined(plain: str, one: ClockTime, other: ClockTime) -> bool:
+    """Say whether two times are the ends of a span: "2 to 4", "from 9 until noon"."""
+    return _CLOCK_JOIN.fullmatch(plain, one.end, other.start) is not None
+
+
+def as_span(one: ClockTime, other: ClockTime) -> tuple[ClockTime, ClockTime]:
+    """Give the ends of a span the halves that make it shortest: in "11 to 1 pm", 11 is "am"."""
+    if one.half_known and not other.half_known:
+        minute = other.minute % HALF_DAY
+        while minute <= one.minute:
+            minute += HALF_DAY
+        return one, replace(other, minute=minute, half_known=True)
+    if other.half_known and not one.half_known:
+        minute = one.minute % HALF_DAY
+        if minute + HALF_DAY < other.minute:
+            minute += HALF_DAY
+        return replace(one, minute=minute, half_known=True), other
+    return one, other
+
+
+def _without(text: str, time: ClockTime) -> str:
+    return f"{text[: time.start]}{'|' * (time.end - time.start)}{text[time.end :]}"
+
+
+def _time_of(text: str, match: re.Match[str]) -> ClockTime | None:
+    said = match.groupdict()
+    start = match.start("part") if said.get("part") else match.start("hour")
+    end = match.end() if "half" in said or said["hour"] in _NAMES else match.end("hour")
+    if said["hour"] in _NAMES:
+        minute, known = _NAMES[said["hour"]], True
+    else:
+        hour, minutes = int(said["hour"]), int((said.get("minute") or "0").replace(" ", ""))
+        if hour > 24 or minutes > 59 or (hour == 24 and minutes):
+            return None
+        known = hour == 0 or hour > 12 or (said["hour"][:1] == "0" and ":" in match[0])
+        minute = hour * 60 + minutes
+        if half := said.get("half"):
+            if hour > 12:
+                half = ""  # "19:30 pm" says it twice
+            else:
+                minute = hour % 12 * 60 + minutes + (HALF_DAY if half == "pm" else 0)
+            known = True
+        if not known:
+            minute %= HALF_DAY
+    if part := said.get("part"):
+        minutes = _HOUR_PARTS.get(part) or int(part.split()[0])
+        way = -1 if said["way"] in ("to", "before", "till") else 1
+        is_bare = part.isdecimal() and said["way"] in ("to", "till")
+        if minutes > 59 or (is_bare and (minutes % 5 or _LEADS.search(text, 0, start))):
+            return None  # "3 to 5" is a span, and so is "from 10 to 11"
+        minute = (minute + way * minutes) % (_DAY if known else HALF_DAY)
+    return ClockTime(start, end, minute, known)
+
+
+# Days in a text of `plain_words`: "tomorrow", "next friday", "the 28th", "this weekend".
+
+_SHORT: Final = {name[:3]: at for at, name in enumerate(WORDS["weekdays"])}
+_NAMED: Final = re.compile(
+    r"\b(?:(?P<far>(?:the )?day after tomorrow)|(?P<before>(?:the )?day before yesterday)"
+    r"|(?P<next>tomorrow)|(?P<today>today|tonight|this (?=morning|afternoon|evening|noon))"
+    r"|(?P<last>yesterday|last (?=night|evening)))\b ?"
+)
+_WHICH: Final = r"(?:\b(?P<which>this|next|last|coming|the coming|the next|on|the)(?: coming)? )?"
+_WEEKDAY: Final = re.compile(
+    rf"{_WHICH}\b(?P<day>{'|'.join(WORDS['weekdays'])})(?:'?s)?\b"
+    rf"|\b(?P<short>{'|'.join(_SHORT)})\b[.,]?(?= \d)"
+)
+_PERIOD: Final = re.compile(rf"{_WHICH}\b(?P<period>weekend|week|month|year)\b")
+_OF_MONTH: Final = re.compile(r"\b(?:on )?(?:the )?(?P<day>\d{1,2})(?:st|nd|rd|th)\b")
+_JOIN: Final = re.compile(r",? ?(?:to|and|until|till|through|-|–|—) ?(?:on )?(?:the )?")
+_WEEK: Final = 7
+_SATURDAY: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """One day or several: `start` and `end` are characters, `last` is the last day itself."""
+
+    start: int
+    end: int
+    first: date
+    last: date
+
+
+def days_in(plain: str, today: date) -> list[Days]:
+    """Return the days that a text says, seen from `today`, in order; spans of days as one."""
+    text, found = plain, list[Days]()
+    for read in (_dates, _named, _weekdays, _periods, _of_month):
+        for days in read(text, today):
+            found.append(days)
+            text = f"{text[: days.start]}{'|' * (days.end - days.start)}{text[days.end :]}"
+    found.sort(key=lambda days: days.start)
+    return _spans(plain, found)
+
+
+def _spans(plain: str, found: list[Days]) -> list[Days]:
+    """Join "monday to wednesday", and let "friday the 28th" be the 28th."""
+    joined = list[Days]()
+    for days in found:
+        before = joined[-1] if joined else None
+        if before is not None and _JOIN.fullmatch(plain, before.end, days.start):
+            last = days.last
+            while last < before.first and (before.first - last).days < _WEEK:
+                last += timedelta(_WEEK)  # "friday to monday", said on a Sunday
+            if last >= before.first:
+                joined[-1] = Days(before.start, days.end, before.first, last)
+                continue
+        if before is not None and plain[before.end : days.start].strip(" ,") in ("", "the"):
+            joined[-1] = Days(before.start, days.end, days.first, days.last)
+            continue
+        joined.append(days)
+    return joined
+
+
+def _day(start: int, end: int, day: date) -> Days:
+    return Days(start, end, day, day)
+
+
+def _dates(text: str, today: date) -> Iterator[Days]:
+    for said in stated_days(text):
+        if said.weekday is not None or said.year > LAST_YEAR:
+            continue
+        for year in (said.year,) if said.year else range(today.year, today.year + 9):
+            # Of a day without a year the next is meant, and of the 29th of February the next one.
+            try:
+                day = date(year, said.month, said.day)
+            except ValueError:
+                continue
+            if said.year or day >= today:
+                yield _day(said.start, said.end, day)
+                break
+
+
+def _named(text: str, today: date) -> Iterator[Days]:
+    offsets = {"far": 2, "before": -2, "next": 1, "today": 0, "last": -1}
+    for match in _NAMED.finditer(text):
+        # "tonight" says the part of the day as well, so it stays.
+        end = match.start() if match[0].strip() == "tonight" else match.end()
+        yield _day(match.start(), end, today + timedelta(offsets[str(match.lastgroup)]))
+
+
+def _weekdays(text: str, today: date) -> Iterator[Days]:
+    for match in _WEEKDAY.finditer(text):
+        weekday = _SHORT[(match["day"] or match["short"])[:3]]
+        ahead = (weekday - today.weekday()) % _WEEK
+        if match["which"] in ("next", "the next"):
+            ahead = weekday - today.weekday() + _WEEK  # the one of the next calendar week
+        elif match["which"] == "last":
+            ahead = ahead - _WEEK
+        yield _day(match.start(), match.end(), today + timedelta(ahead))
+
+
+def _periods(text: str, today: date) -> Iterator[Days]:
+    for match in _PERIOD.finditer(text):
+        period, which = match["period"], match["which"]
+        if which is None or (which in ("on", "the") and period != "weekend"):
+            continue
+        step = {"next": 1, "the next": 1, "last": -1}.get(which, 0)
+        if which in ("coming", "the coming") and period != "weekend":
+            step = 1
+        if period in ("week", "weekend"):
+            first = today - timedelta(today.weekday()) + timedelta(step * _WEEK)
+            last = first + timedelta(_WEEK - 1)
+            if period == "weekend":
+                first += timedelta(_SATURDAY)
+        else:
+            months = 1 if period == "month" else 12
+            first = today.replace(day=1, month=today.month if months == 1 else 1)
+            first = months_later(first, step * months)
+            last = months_later(first, months) - timedelta(1)
+        yield Days(match.start(), match.end(), first if step else max(first, today), last)
+
+
+def _of_month(text: str, today: date) -> Iterator[Days]:
+    for match in _OF_MONTH.finditer(text):
+        for months in range(3):  # no two months in a row are too short for a day
+            month = months_later(today.replace(day=1), months)
+            try:
+                day = month.replace(day=int(match["day"]))
+            except ValueError:
+                continue
+            if day >= today:
+                yield _day(match.start(), match.end(), day)
+                break
+
 
 Kind: TypeAlias = Literal["time", "hours", "days"]
 FIRST_MORNING_HOUR: Final = 7
 """Of another day's hours that could be of either half, those from this one on are before noon:
 "tomorrow at eight" is in the morning, and "tomorrow at three" is not."""
-_DAY: Final = 2 * HALF_DAY
 _PARTS: Final = {
     "morning": (6 * 60, HALF_DAY),
     "lunchtime": (HALF_DAY, 14 * 60),
