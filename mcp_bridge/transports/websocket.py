@@ -1,8 +1,8 @@
 """Speaks JSON-RPC over a WebSocket, one message in each text frame, with `mcp-bridge serve`.
 
-Messages are capped, giant answers are cut in a worker thread (`mcp_bridge/protocol/messages.py`), and the end
-of the connection is told at once, in words. Redirects are not followed: the token is for one
-address. Nothing is compressed, so that a small frame cannot grow into a giant one.
+Messages are capped, giant answers are cut in a worker thread (`mcp_bridge/protocol/messages.py`),
+and the end of the connection is told at once, in words. Redirects are not followed: the token is
+for one address. Nothing is compressed, so that a small frame cannot grow into a giant one.
 """
 
 from __future__ import annotations

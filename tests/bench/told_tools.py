@@ -1,8 +1,8 @@
 """Tools told with a request: whether the right ones are, how many, and for how many tokens.
 
 A part of `python -m tests.bench.discovery`. The rule (`mcp_bridge/discovery/tool_search.py`) and
-the everyday words (`prompts/everyday_words.toml`) were shaped on the household's requests and on the
-tuning half of those that need no tool. The other sets were only measured; those of tests/data/
+the everyday words (`prompts/everyday_words.toml`) were shaped on the household's requests and on
+the tuning half of those that need no tool. The other sets were only measured; those of tests/data/
 tool_fit were written before the rule, by whoever wrote the everyday words. An author's example that
 is itself the request is left out while it is asked.
 

@@ -13,10 +13,12 @@ import pytest
 from caal_node import weights
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions, passage_search
-from caal_node.toolsets.documents import toolset as documents
+from caal_node.toolsets.documents import toolset as documents_toolset
 from mcp_bridge import MiniLM
 from tests.cached_weights import cached
 from tests.small_pdf import small_pdf
+
+pytestmark = pytest.mark.long
 
 CORPUS = Path(__file__).parents[1] / "data" / "documents"
 WAIT_S = 20.0
@@ -58,7 +60,7 @@ async def test_changes_on_the_disk_are_followed(tmp_path: Path) -> None:
 async def test_a_folder_that_comes_later_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "AGAIN_S", 0.05)
+    monkeypatch.setattr(documents_toolset, "AGAIN_S", 0.05)
     services = ToolsetServices(state=tmp_path / "state")
     documents = Documents(DocumentsOptions(folders=(tmp_path / "disk",)), services)
 

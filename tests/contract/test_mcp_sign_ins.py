@@ -28,6 +28,8 @@ from mcp_bridge.transports.oauth import SignInRequests
 from tests.mcp_events import HttpStandIn, events
 from tests.signing_mcp_server import SignInServer, signing_server
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:

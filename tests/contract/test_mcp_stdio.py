@@ -28,6 +28,8 @@ from mcp_bridge import (
 )
 from tests.mcp_events import Events, events, lives, raw_server, sdk_server
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 async def seen() -> AsyncIterator[Events]:

@@ -13,6 +13,8 @@ import pytest
 
 from tests.two_places import INSIDE, TwoPlaces, answer_of, two_places
 
+pytestmark = pytest.mark.long
+
 BEGIN = """
 import asyncio, json, os, socket, sys
 from caal_node.network.guard import enforce, refusal_in, refused

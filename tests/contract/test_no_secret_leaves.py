@@ -37,7 +37,7 @@ from tests.terminal import clean_environment
 
 HOSTILE = Path(__file__).parents[1] / "hostile_mcp_server.py"
 RUN_S = 120
-pytestmark = pytest.mark.usefixtures("guarded_process")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("guarded_process")]
 
 # None of these opens anything. Those of the first group are known by their value.
 SETTINGS = {

@@ -20,6 +20,8 @@ from tests.mcp_conversation import PATIENCE_S, mcp_conversation
 from tests.stand_in_model import Asked, Call, Reply, StandInModel
 from tests.told_conversations import spec
 
+pytestmark = pytest.mark.long
+
 MORE: Final = ("get_forecast", "find_trains", "search_mail", "list_tasks", "get_balance")
 SERVERS: Final[dict[str, Any]] = {
     "mcpServers": {

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from caal_node.reply_parser import BrokenCall, ReplyParser, parse_reply, summarise
 from tests.reply_examples import CASES, PEERS, TOOLS
 
+pytestmark = pytest.mark.long
+
 MAX_CUTS: Final = 400
 """Cuts of one reply: all of them, but for the few replies that are longer."""
 Call = tuple[str, str]

@@ -18,6 +18,8 @@ from caal_node.reply_parser import (
 from caal_node.reply_parser.cursor import Cursor
 from tests.bench.reply_parser import TOOLS, texts
 
+pytestmark = pytest.mark.long
+
 SIZE = 2_000
 MOST_GROWTH = 6
 """How much the work may grow with four times the text: quadratic work would grow sixteenfold. What

@@ -18,6 +18,8 @@ from caal_node.reply_parser import Reply, ReplyParser, parse_reply, summarise
 from caal_node.reply_parser.markers import THINKING_CLOSERS
 from tests.reply_examples import joined
 
+pytestmark = pytest.mark.long
+
 
 def _tool(name: str, required: tuple[str, ...] = (), **properties: Any) -> dict[str, Any]:
     schema = {"type": "object", "properties": properties, "required": list(required)}
