@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from caal_node import weights
-from caal_node.cli.demo import app, preflight
+from caal_node.cli.demo import app
 from caal_node.cli.demo.app import check_all, require_all
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
@@ -28,15 +28,15 @@ def nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAAL_CACHE", str(tmp_path / "no" / "cache" / "yet"))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    monkeypatch.setattr(preflight, "find_server", lambda: None)
+    monkeypatch.setattr(app, "find_server", lambda: None)
     give(monkeypatch, disk=PLENTY, memory=PLENTY)
 
 
 def give(monkeypatch: pytest.MonkeyPatch, *, disk: int, memory: int, go: bool = False) -> None:
-    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: SimpleNamespace(free=disk))
+    monkeypatch.setattr(app.shutil, "disk_usage", lambda _: SimpleNamespace(free=disk))
     available = SimpleNamespace(available=memory)
-    monkeypatch.setattr(preflight.psutil, "virtual_memory", lambda: available)
-    monkeypatch.setattr(preflight.shutil, "which", lambda _: "go" if go else None)
+    monkeypatch.setattr(app.psutil, "virtual_memory", lambda: available)
+    monkeypatch.setattr(app.shutil, "which", lambda _: "go" if go else None)
 
 
 async def statuses(out: Path, settings: Settings = NOBODY) -> dict[str, str]:
@@ -57,7 +57,7 @@ async def test_everything_that_is_missing_is_said_at_once_with_its_mend(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     give(monkeypatch, disk=100_000_000, memory=PLENTY)
-    monkeypatch.setattr(preflight, "find_spec", lambda _: None)
+    monkeypatch.setattr(app, "find_spec", lambda _: None)
     with pytest.raises(ConfigError) as caught:
         await require_all(NOBODY, tmp_path / "none", use_room=False)
     extras, disk, out, network = str(caught.value).splitlines()
@@ -82,16 +82,16 @@ async def test_what_is_in_the_cache_and_an_ollama_with_tools_need_no_network(
     assert "network" not in found
 
 
-RECORDING = preflight.RECORDING_BYTES
+RECORDING = app.RECORDING_BYTES
 
 
 async def test_a_build_with_go_needs_its_own_room_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weights, "present", lambda _: tmp_path)
-    give(monkeypatch, disk=preflight.BUILD_BYTES - 1, memory=PLENTY, go=True)
+    give(monkeypatch, disk=app.BUILD_BYTES - 1, memory=PLENTY, go=True)
     assert (await statuses(tmp_path))["disk"] == "fail"
-    give(monkeypatch, disk=preflight.BUILD_BYTES, memory=PLENTY, go=True)
+    give(monkeypatch, disk=app.BUILD_BYTES, memory=PLENTY, go=True)
     assert (await statuses(tmp_path))["disk"] == "ok"
 
 
@@ -99,7 +99,7 @@ async def test_a_build_with_go_needs_its_own_room_on_the_disk(
 async def test_little_memory_is_a_remark_and_far_too_little_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: float, status: str
 ) -> None:
-    needed = preflight.MEMORY_BYTES + 2 * preflight.WEIGHT.size
+    needed = app.MEMORY_BYTES + 2 * app.WEIGHT.size
     give(monkeypatch, disk=PLENTY, memory=round(memory * needed))
     assert (await statuses(tmp_path))["memory"] == status
 
@@ -111,7 +111,7 @@ async def test_a_loopback_without_ports_is_named(
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(weights, "present", lambda _: tmp_path)
-    monkeypatch.setattr(preflight.socket, "socket", refused)
+    monkeypatch.setattr(app.socket, "socket", refused)
     found = [each for each in await check_all(NOBODY, tmp_path, use_room=True) if each.mend]
     assert [each.name for each in found] == ["ports"]
     assert "--no-room" in found[0].mend

@@ -19,7 +19,8 @@ from caal_node.grounding import stated_names
 from caal_node.policy.globs import AnyOf
 from caal_node.reply_parser import parse_context
 from caal_node.reply_parser.cursor import _stop_finder  # pyright: ignore[reportPrivateUsage]
-from caal_node.toolsets.calculator import calendar_days, tokens
+from caal_node.toolsets.calculator import tokens
+from caal_node.toolsets.calculator import toolset as calculator_toolset
 from caal_node.toolsets.lists import spoken_items
 from caal_node.toolsets.lists.markdown_list import items_of
 from mcp_bridge.security import launcher_table, programs
@@ -73,7 +74,7 @@ MADE: Final[Mapping[str, Made]] = {
 USED: Final = {
     "caal_node.policy.globs.AnyOf.__init__()": ("fullmatch",),
     "caal_node.tts_text.markdown_blocks._FORMULAS": ("match",),
-    "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob:183": ("match",),
+    "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob:363": ("match",),
     "mcp_bridge.security.launchers.PATTERNS": ("fullmatch",),
 }
 """How patterns are used that are kept in a container or an object."""
@@ -82,8 +83,8 @@ BOUNDED: Final = {
     "caal_node.core.tool_spec._LINE": tool_spec._LINE_CHARS,
     "caal_node.grounding.stated_names._BEGINS": stated_names._BEFORE_CHARS,
     "caal_node.reply_parser.parse_context._EXAMPLE": parse_context._TAIL_CHARS,
-    "caal_node.toolsets.calculator.toolset._LATER": calendar_days.TEXT_CHARS,
-    "caal_node.toolsets.calculator.toolset._OFFSET": calendar_days.TEXT_CHARS,
+    "caal_node.toolsets.calculator.toolset._LATER": calculator_toolset.TEXT_CHARS,
+    "caal_node.toolsets.calculator.toolset._OFFSET": calculator_toolset.TEXT_CHARS,
     "caal_node.toolsets.calculator.expression._SHARE_OF": tokens.TEXT_CHARS,
     "caal_node.toolsets.calculator.units._PIECE": tokens.TEXT_CHARS,
     "caal_node.toolsets.lists.spoken_items._EDGE": spoken_items.EDGED_CHARS_MAX,
