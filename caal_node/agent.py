@@ -63,13 +63,13 @@ from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import LOGGED, PolicyChecks
 from caal_node.tools.middleware.standard import effective_middleware
 from caal_node.tools.pipeline import Gates, Pipeline
-from caal_node.tools.prompt_head import PromptHead
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools.tool_search import PromptHead
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus

@@ -29,12 +29,13 @@ from caal_node.models.document_lookup import (
     looking_up,
     naming_source,
 )
-from caal_node.models.hedge_search import search_call, searching_if_hedged
-from caal_node.models.hedged_result import (
+from caal_node.models.hedge_search import (
     answering_from,
     found_result,
     question_with_result,
     said_result,
+    search_call,
+    searching_if_hedged,
 )
 from caal_node.models.left_parts import LEFT, ClaimedParts, left_part, question_for
 from caal_node.models.llm import SERVER_RUN

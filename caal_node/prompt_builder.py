@@ -17,12 +17,11 @@ from typing import Final, Protocol
 from livekit.agents import llm
 
 from caal_node.config.settings import Settings
-from caal_node.context.budget import ContextBudget, fitting
 from caal_node.context.builder import ContextBuilder
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.token_estimate import items_tokens
 from caal_node.context.tool_data import ToolDataCache
-from caal_node.context.window import FIXED_STEP
+from caal_node.context.window import FIXED_STEP, ContextBudget, fitting
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import Item, SystemItem, ToolsItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema

@@ -43,19 +43,16 @@ from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.announcer import SessionAnnouncer
 from caal_node.room.attributes import Attributes
 from caal_node.room.call_tracker import ToolOrigin
-from caal_node.room.callback_queue import CallbackQueue
 from caal_node.room.cue_files import load_cues
-from caal_node.room.cue_player import CueSink, LateCueSink
-from caal_node.room.cue_track import publish_cues
+from caal_node.room.cue_player import CueSink, LateCueSink, publish_cues
 from caal_node.room.cues import CueSet
-from caal_node.room.hooks import HookNotifier, Hooks
+from caal_node.room.hooks import CallbackQueue, HookNotifier, Hooks
 from caal_node.room.other_participants import close_to_others, keep_job_alive
 from caal_node.room.presence import EventListener, Presence
 from caal_node.room.read_ahead import ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
-from caal_node.room.trace_file import TraceFile
+from caal_node.room.trace_file import TraceFile, TurnTiming
 from caal_node.room.transcript import Transcript
-from caal_node.room.turn_timing import TurnTiming
 from caal_node.tools.pipeline import CallOutcomes
 
 logger = logging.getLogger("caal_node")

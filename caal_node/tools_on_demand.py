@@ -1,7 +1,7 @@
 """The tools of a conversation whose prompt begins with a few of them and is told of the others.
 
 Which tools stand in front is settled when the tools are listed, and once the model's context is
-known (`caal_node.tools.prompt_head`). Here the person's words are looked at before the first
+known (`caal_node.tools.tool_search`). Here the person's words are looked at before the first
 request of their turn, and what can be called in it is put together.
 """
 
@@ -23,9 +23,9 @@ from caal_node.core.turn import Turn
 from caal_node.models.chat_context import to_schemas
 from caal_node.models.hedge_search import may_search, search_tool
 from caal_node.models.model_preparation import SAMPLES
-from caal_node.tools.prompt_head import HidesTools
 from caal_node.tools.remote_toolset import RemoteTool
 from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools.tool_search import HidesTools
 
 logger = logging.getLogger("caal_node")
 

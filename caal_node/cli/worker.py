@@ -44,7 +44,7 @@ from caal_node.core.errors import CaalError, ConfigError
 from caal_node.factories import SpeechModels, make_voice, session_llm, voice_session
 from caal_node.models.llm import LLM
 from caal_node.network.rooms import enforce_with_rooms
-from caal_node.room.relink_participant import start_and_stay
+from caal_node.room.other_participants import start_and_stay
 
 # `caal-node console`: LiveKit's console, with this machine's microphone and loudspeaker.
 #

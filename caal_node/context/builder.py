@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from caal_node.context.budget import ContextBudget
 from caal_node.context.pairing import Pairing
 from caal_node.context.token_estimate import item_tokens, items_tokens
 from caal_node.context.told_tools import NO_ITEMS
@@ -24,6 +23,7 @@ from caal_node.context.window import (
     DATA_ID,
     DATA_TOKENS,
     KEPT,
+    ContextBudget,
     Cutter,
     Window,
     WindowLimits,

@@ -23,6 +23,7 @@ from typing import Any, Final, cast
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem
 from caal_node.core.tool_spec import Example, ToolSchema, name_reads
 from caal_node.core.turn import Turn
+from caal_node.grounding.fact_check import StatedNames
 from caal_node.grounding.fact_words import UNITS, WORDS
 from caal_node.grounding.quantities import Stated, stated_in
 from caal_node.grounding.request_words import (
@@ -41,7 +42,6 @@ from caal_node.grounding.request_words import (
 from caal_node.grounding.spoken_numbers import numbers
 from caal_node.grounding.spoken_numbers import numbers as numbers_in
 from caal_node.grounding.spoken_times import Day, Time, hours_of
-from caal_node.grounding.stated_names import StatedNames
 from caal_node.language.requests import intent_of, plain_answer, surely_only_asks
 from caal_node.policy.heard_words import COMMON, REFERENCES, stem, stems, words
 

@@ -9,6 +9,7 @@ one honest sentence replaces the first clause that tells something, and the late
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
@@ -17,15 +18,169 @@ from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.grounding.fact_words import WORDS, listed, stemmed
 from caal_node.grounding.ledger import Ledger, LedgerEntry
-from caal_node.grounding.quantities import Stated, stated_in
+from caal_node.grounding.quantities import Figure, Stated, stated_in
 from caal_node.grounding.request_words import language_of
 from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of, looks_up
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
-from caal_node.grounding.spoken_times import HALF_DAY, weekday_of
-from caal_node.grounding.stated_names import StatedNames
+from caal_node.grounding.spoken_times import HALF_DAY, Day, Time, hours_of, weekday_of
 from caal_node.grounding.stated_states import StatedStates
-from caal_node.grounding.told_values import HOURS, ToldValues
-from caal_node.policy.heard_words import COMMON, stem, words
+from caal_node.policy.heard_words import COMMON, stem, stems, words
+
+# Whether the names in a clause stand in the results or were said by the person.
+
+_TOKEN: Final = re.compile(r"[^\W_](?:[^\W_]|['’.-](?=[^\W_]))*")
+_BEGINS: Final = re.compile(
+    r"(?:^|(?<!\b[A-Z])(?<!\b[DM]r)(?<!\bMrs)(?<!\bSt)[.!?:;…|]|\n)[\s\"'“”‘’*#•>_()\[\]-]*(?:\d+[.)]\s*)?[*_\"“]*$"
+)
+"""What stands before a word that has its capital letter for its place."""
+_BEFORE_CHARS: Final = 16
+_COUNTRIES: Final = listed("countries")
+_NO_NAMES: Final = (
+    listed("capitalised") | {*WORDS["months"], *WORDS["weekdays"]} | listed("greetings")
+)
+_ALIKE: Final = 4
+"""Letters in which two words must begin alike to be one name: Lisbon and Lisboa."""
+_HEADING_WORDS: Final = 3
+
+
+def folded(word: str) -> str:
+    """Return a word without accents, as speech recognition and models often drop them."""
+    if word.isascii():
+        return word
+    decomposed = unicodedata.normalize("NFKD", word)
+    return "".join(one for one in decomposed if not unicodedata.combining(one))
+
+
+class StatedNames:
+    """Holds the names of clauses against the words that were read and heard."""
+
+    def __init__(self, known: Iterable[str]) -> None:
+        """`known` are the stems of all words of results, calls and people."""
+        self._known = frozenset(map(folded, known))
+        self._beginnings = {word[:_ALIKE] for word in self._known if len(word) >= _ALIKE}
+        self._has_country = not _COUNTRIES.isdisjoint(self._known)
+
+    def unknown_in(self, clause: str) -> list[tuple[int, int]]:
+        """Return the characters of each name that is known from nowhere."""
+        tokens = list(_TOKEN.finditer(clause))
+        written = [token for token in tokens if token[0][0].isalpha()]
+        if len(written) >= _HEADING_WORDS and all(token[0][0].isupper() for token in written):
+            return []  # A heading has capital letters on whatever words.
+        return [
+            token.span()
+            for token in tokens
+            if _is_name(token[0])
+            and (
+                _is_code(token[0])
+                or not _BEGINS.search(clause, max(0, token.start() - _BEFORE_CHARS), token.start())
+            )
+            and not self._is_known(token[0])
+        ]
+
+    def _is_known(self, name: str) -> bool:
+        parts = [folded(part) for part in words(name) if part != "s"]
+        if any(part in _COUNTRIES for part in parts) and not self._has_country:
+            return True
+        return all(
+            len(part) < 2
+            or part in _NO_NAMES
+            or stem(part) in self._known
+            or part in self._known
+            or (len(part) >= _ALIKE and part[:_ALIKE] in self._beginnings)
+            for part in parts
+        )
+
+
+def _is_code(token: str) -> bool:
+    """Say whether a token has letters and digits, as "A17", so that it is no common word."""
+    return token[0].isupper() and any(one.isdigit() for one in token)
+
+
+def _is_name(token: str) -> bool:
+    return token[0].isupper() or (token[0].isdigit() and any(c.isupper() for c in token[1:]))
+
+
+# The figures, times and dates that may be told besides what a turn's results have.
+#
+# What was said, asked for or found earlier is only searched for a clause's own values, and not read
+# for what it states: that would take 50 ms of a dense text of 8,000 characters.
+
+HOURS: Final = 12
+"""Hours of a clock's face."""
+TOLD_CHARS: Final = 16_384
+"""Characters that are searched, some 3 ms. Where there are more, everything may have been told."""
+
+_CLOCK: Final = re.compile(
+    r"(?<![\d:])(\d{1,2}):(\d\d)(?!\d)(?::\d\d)?\s?(?:([ap])\.?m)?", re.IGNORECASE
+)
+
+
+class ToldValues:
+    """Texts, in which the values of clauses are looked for."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        kept, left = list[str](), TOLD_CHARS
+        for text in texts:
+            left -= len(text)
+            if left < 0:
+                break
+            kept.append(text)
+        self.is_whole: Final = left >= 0
+        """Whether all of it is searched."""
+        self.words: Final = frozenset[str]().union(*map(stems, kept))
+        """The stems of all words."""
+        self.text: Final = "\n".join(kept)
+        self._digits: Final = "".join(filter(str.isdigit, self.text))
+
+    def has_unknown(self, clause: str) -> bool:
+        """Return whether a clause states a figure, time, date or number that was told nowhere."""
+        if not self.is_whole:
+            return False
+        stated = stated_in(clause)
+        return (
+            any(not self._has_figure(clause, figure) for figure in stated.figures)
+            or any(time.is_sure and not self.has_time(clause, time) for time in stated.times)
+            or any(not self.has_day(day) for day in stated.days)
+            or any(code.digits not in self._digits for code in stated.codes)
+        )
+
+    def has_time(self, clause: str, time: Time) -> bool:
+        """Return whether a time of the clause may have been told."""
+        hour, minute = divmod(time.minute, 60)
+        if not self.is_whole:
+            return True
+        if not minute:
+            return any(str(each) in self.words for each in hours_of(hour))
+        told = _CLOCK.finditer(self.text)
+        return any(int(each[2]) == minute and _may_be(each, hour) for each in told)
+
+    def has_day(self, day: Day) -> bool:
+        """Return whether a date or a weekday may have been told."""
+        if not self.is_whole:
+            return True
+        if day.weekday is not None and not day.month:
+            return stem(WORDS["weekdays"][day.weekday]) in self.words
+        return str(day.day) in self.words
+
+    def _has_figure(self, clause: str, figure: Figure) -> bool:
+        if figure.unit is not None and figure.unit.dimension == "any":
+            return True
+        parts = f"{abs(figure.value):g}".split(".")
+        return self.words.issuperset(parts) or self._has_words(clause[figure.start : figure.end])
+
+    def _has_words(self, said: str) -> bool:
+        return stems(said) <= self.words
+
+
+def _may_be(told: re.Match[str], hour: int) -> bool:
+    """Return whether a time that was told by a clock may be of this hour of 24."""
+    said = int(told[1])
+    if told[3]:
+        return said % HOURS + HOURS * (told[3] in "pP") == hour
+    if said > HOURS or told[1][0] == "0":
+        return said == hour
+    return said % HOURS == hour % HOURS
+
 
 # Puts a time of day right that has the wrong half of the day, weekday or zone.
 #

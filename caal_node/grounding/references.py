@@ -19,11 +19,14 @@ from caal_node.grounding.asked_facts import asked_facts
 from caal_node.grounding.earlier_results import (
     EarlierResult,
     Thing,
+    as_read_out,
     earlier_results,
+    is_end_known,
     label_key,
     label_of,
+    only_mentioned,
+    thing_at,
 )
-from caal_node.grounding.read_out_order import as_read_out, is_end_known, only_mentioned, thing_at
 from caal_node.grounding.reference_words import (
     FIELDS,
     Rank,

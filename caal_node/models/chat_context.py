@@ -35,7 +35,7 @@ from caal_node.core.items import (
     WindowItem,
 )
 from caal_node.core.tool_spec import ToolSchema, without_examples
-from caal_node.models.backends.chat_format import arguments_text
+from caal_node.models.backends.tool_calls import arguments_text
 from caal_node.reply_parser.escaping import escaped_value, unescape_markers
 
 SAID_CHARS_MAX: Final = 32_768

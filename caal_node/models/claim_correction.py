@@ -22,8 +22,7 @@ from caal_node.core.items import AssistantItem, CallItem, Item, UserItem
 from caal_node.core.prompt_files import read, sentence
 from caal_node.core.tool_spec import ToolSpec, tool_reads
 from caal_node.grounding.call_grounds import unique_words
-from caal_node.grounding.claim_check import claim_of
-from caal_node.grounding.clauses import CLAUSE_CHARS
+from caal_node.grounding.claim_check import CLAUSE_CHARS, claim_of
 from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry, ledger_of
 from caal_node.language.requests import intent_of
 from caal_node.models.backends.base import ServerCall, ServerResult

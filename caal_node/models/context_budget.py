@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from caal_node.config.settings import Settings
-from caal_node.context.budget import ContextBudget, budget
+from caal_node.context.window import ContextBudget, budget
 
 NAMES_SHOWN: Final = 5
 """Names of tools in a message."""

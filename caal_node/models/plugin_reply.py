@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 from livekit.agents import llm
 
 from caal_node.models.chat_context import call_delta
-from caal_node.models.llm_stream import event_delta
+from caal_node.models.llm import event_delta
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import (
     ARGUMENTS_CHARS_MAX,

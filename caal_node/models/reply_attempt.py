@@ -21,8 +21,8 @@ from caal_node.core.errors import (
 )
 from caal_node.core.prompt_files import sentence
 from caal_node.grounding.meant_arguments import meant_arguments
+from caal_node.grounding.quantities import in_own_units
 from caal_node.grounding.said_times import at_said_time
-from caal_node.grounding.said_units import in_own_units
 from caal_node.models.backends.base import (
     Backend,
     BackendRequest,

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from livekit.agents import llm
 
-from caal_node.grounding.clauses import ClauseSplitter
+from caal_node.grounding.claim_check import ClauseSplitter
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
 
 

@@ -21,8 +21,8 @@ from livekit import rtc
 from livekit.agents import AgentSession
 
 from caal_node.core.events import CueKind
-from caal_node.room.connection import connected
 from caal_node.room.cue_policy import SPEECH_GAP_S
+from caal_node.room.other_participants import connected
 
 QUIET_S: Final = 1.0
 """Seconds of silence before it speaks: as long as a person may pause, and as it takes until their

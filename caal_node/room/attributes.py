@@ -16,7 +16,7 @@ from typing import Final
 from livekit import rtc
 
 from caal_node.core.events import Event, ToolCallEnded, ToolCallStarted
-from caal_node.room.connection import connected
+from caal_node.room.other_participants import connected
 
 STATE: Final = "caal.state"
 TOOL: Final = "caal.tool"

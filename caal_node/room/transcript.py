@@ -17,7 +17,7 @@ from caal_node.core.events import (
     ToolSourceChanged,
     to_json,
 )
-from caal_node.room.connection import connected
+from caal_node.room.other_participants import connected
 
 Send = Callable[[str], Awaitable[object]]
 Ready = Callable[[], Awaitable[object]]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from caal_node.core.errors import InvalidArguments
-from caal_node.grounding.said_units import Misfit, refuse_misfits
+from caal_node.grounding.quantities import Misfit, refuse_misfits
 from caal_node.reply_parser.tool_index import mapping
 from caal_node.tools.table import ToolEntry
 from mcp_bridge.security.schema_check import Fault, faults_of

@@ -17,7 +17,7 @@ from caal_node.policy.provenance import TracedCall, comes_from_outside
 from caal_node.policy.word_sources import ITEMS_MAX, Described
 from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.table import ToolEntry, ToolTable
-from caal_node.tools.tool_catalog import VOCABULARY
+from caal_node.tools.tool_search import VOCABULARY
 from mcp_bridge.discovery.bm25 import split_terms
 
 SAID_CHARS: Final = 1_000

@@ -19,14 +19,13 @@ from caal_node.core.caller import Caller
 from caal_node.core.errors import ToolFailure
 from caal_node.core.events import TierName, ToolProgress
 from caal_node.core.prompt_files import sentence
+from caal_node.tools.caller_of_call import request_of
 from caal_node.tools.pipeline import Pipeline
-from caal_node.tools.request import request_of
 from caal_node.tools.source import Arguments, ToolSource, VerbatimResult
-from caal_node.tools.spoken_question import SpokenQuestion
+from caal_node.tools.spoken_question import SpokenQuestion, read_answer
 from caal_node.tools.spoken_result import result_of, said
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_search import is_search
-from caal_node.tools.yes_or_no import read_answer
 from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
 
 # What one call says to the conversation: its progress as events, its questions to the person.
@@ -35,7 +34,7 @@ from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
 # conversation. So `RoomCallConversation.run` runs the call beside that task, which asks what comes
 # up meanwhile. LiveKit's AgentTask holds the conversation while the tool waits: what the person
 # says next is the answer, and neither interrupts the call nor goes to the model. A yes or no is
-# read as one to a call is (`yes_or_no.py`), other answers by the functions at the end.
+# read as one to a call is (`spoken_question.py`), other answers by the functions at the end.
 
 T = TypeVar("T")
 _OpenQuestion: TypeAlias = tuple[Question, asyncio.Future[Answer]]

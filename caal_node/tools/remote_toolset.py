@@ -20,11 +20,16 @@ from caal_node.core.events import TierName, ToolSourceChanged
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.argument_check import fits
 from caal_node.tools.pipeline import Pipeline
-from caal_node.tools.prompt_head import PromptHead
 from caal_node.tools.remote_calls import RemoteCalls, RemoteTool
 from caal_node.tools.source import ToolListing, ToolProvider, ToolSource, as_tool_source
 from caal_node.tools.table import ToolEntry, ToolTable
-from caal_node.tools.tool_search import ToolSearch, search_answer, search_patterns, search_spec
+from caal_node.tools.tool_search import (
+    PromptHead,
+    ToolSearch,
+    search_answer,
+    search_patterns,
+    search_spec,
+)
 from mcp_bridge import Embedder, ServerStatus
 
 logger = logging.getLogger("caal_node.tools")

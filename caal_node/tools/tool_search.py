@@ -4,17 +4,216 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Protocol, cast
 
 import mcp_bridge
 from caal_node.context.catalogue import described
+from caal_node.context.token_estimate import TOOLS_TOKENS
 from caal_node.core.errors import InvalidArguments
+from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.language.requests import PlainAnswer, plain_answer
 from caal_node.models.embedding import ServerEmbedder, kept_vectors
+from caal_node.models.strategies.tool_relevance import JOINERS
+from caal_node.policy.globs import AnyOf
 from caal_node.tools.table import ToolEntry, ToolTable
-from caal_node.tools.tool_catalog import ToolCatalog
-from mcp_bridge.embedding.semantic_index import SemanticIndex
+from mcp_bridge.discovery.tool_search import ToolFinder
+from mcp_bridge.discovery.vocabulary import Vocabulary
+from mcp_bridge.embedding.semantic_index import SemanticIndex, SemanticQuery
+
+# The index of a table's tools, in which they are searched.
+
+VECTORS_S: Final = 1.0
+"""Seconds to wait for vectors that are still being made. It is enough for those on disk."""
+_EVERYDAY: Final[Mapping[str, Any]] = tomllib.loads(read("everyday_words.toml"))
+VOCABULARY: Final = Vocabulary(
+    [(said, means) for lists in _EVERYDAY.values() for said, means in lists["means"]],
+    JOINERS,
+    [reply for lists in _EVERYDAY.values() for reply in lists["replies"]],
+)
+_CAUTION: Final[Mapping[PlainAnswer, float]] = MappingProxyType(
+    {"": 1.0, "knowledge": 1.25, "statement": 1.25, "talk": 2.5}
+)
+"""The caution with words that a plain answer is likely for, by why it is likely. "How far is it to
+the lake" is for a tool all the same; hardly any small talk is."""
+
+
+class ToolCatalog:
+    """An immutable index. Making it takes 0.2 ms a tool, so make it in a thread."""
+
+    def __init__(self, table: ToolTable) -> None:
+        self.table: Final = table
+        self._tools: Final = tuple(_tool_info(entry) for entry in self.table)
+        self._finder: Final = ToolFinder(self._tools, VOCABULARY)
+
+    def embed(self, meanings: SemanticIndex) -> None:
+        """Begin to make the vectors of these tools, so that they are there when one is wanted."""
+        meanings.set_tools(self._tools)
+
+    async def find(
+        self,
+        patterns: Sequence[str],
+        meanings: SemanticIndex | None = None,
+        *,
+        request: str = "",
+    ) -> list[ToolEntry]:
+        """Return the tools that match, best first, ranked as `mcp_discover` ranks.
+
+        Args:
+            meanings: It takes over these tools, and ranks by what words mean as well; None ranks
+                by the words alone.
+            request: What a person said. Its words rank the names that a glob matches.
+        """
+        meaning = await self._meaning(patterns, meanings, wait_s=VECTORS_S)
+        found = self._finder.find(patterns, meaning, request=request)
+        return [self.table.resolve(tool.name) for tool in found]
+
+    async def fitting(
+        self, words: str, meanings: SemanticIndex | None = None, *, besides: Collection[str] = ()
+    ) -> tuple[str, ...]:
+        """Return the exposed names of the few tools that fit what a person said, best first.
+
+        There are as many as the scores say, three or four on average and twelve at most, and none
+        for words that ask for nothing.
+
+        Args:
+            meanings: As in `find`. Vectors that are still being made are not waited for.
+            besides: The names that the model has already. They are left out, and nothing takes
+                their place: what fits worse than they do is not told for their sake.
+        """
+        parts = self._finder.parts_of(words)
+        meaning = await self._meaning(parts, meanings, wait_s=0.0)
+        found = self._finder.fitting(parts, meaning, caution=caution_of(words))
+        return tuple(tool.name for tool in found if tool.name not in besides)
+
+    async def _meaning(
+        self, patterns: Sequence[str], meanings: SemanticIndex | None, *, wait_s: float
+    ) -> SemanticQuery | None:
+        if meanings is None:
+            return None
+        self.embed(meanings)
+        worded = self._finder.patterns_of_words(patterns)
+        return await meanings.query(self._tools, worded, wait_s=wait_s)
+
+
+def caution_of(words: str) -> float:
+    """Return how much better than usual a tool must fit what a person said."""
+    return _CAUTION[plain_answer(words)]
+
+
+def _tool_info(entry: ToolEntry) -> mcp_bridge.ToolInfo:
+    spec = entry.spec
+    return mcp_bridge.ToolInfo(
+        name=entry.exposed,
+        server=spec.source,
+        tool=spec.own_name or spec.name,
+        description=spec.details or spec.description,
+        input_schema=spec.parameters,
+        examples=tuple(mcp_bridge.Example(e.utterance, e.arguments) for e in spec.examples),
+    )
+
+
+# Which tools stand at a prompt's front, where all together are more than it should hold.
+#
+# A prompt's front is read once and must not change, so this is settled when the tools are listed.
+# Whatever is left out is on demand: it is told where the conversation grows.
+
+FLOOD: Final = 3
+"""Times the budget. A source that adds some tools between two reloads does not come near it, and
+more would fit into no prompt."""
+OWN_PART: Final = 4
+"""The agent's own methods stay at the front where a quarter of the budget is enough for them."""
+
+
+class HidesTools(Protocol):
+    """A policy, as far as prompts go."""
+
+    def hide(self, entry: ToolEntry, /) -> bool:
+        """Say whether the model is not to see a tool."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PromptHead:
+    """Which tools a conversation's prompts have at their front."""
+
+    max_tokens: int
+    """Estimated tokens that the schemas of all tools may have together."""
+    pinned: Sequence[str] = ()
+    """Globs over exposed names that are always at the front."""
+    policies: HidesTools | None = None
+
+    def hides(self, entry: ToolEntry) -> bool:
+        return self.policies is not None and self.policies.hide(entry)
+
+    def names(
+        self,
+        table: ToolTable,
+        search: str,
+        before: frozenset[str] | None,
+        *,
+        reloaded: bool,
+        most: int | None,
+    ) -> frozenset[str] | None:
+        """Return the exposed names; see `head_names`. `most` is a further limit to the tokens."""
+        return head_names(
+            table,
+            search,
+            max_tokens=self.max_tokens if most is None else min(self.max_tokens, most),
+            pinned=self.pinned,
+            hides=self.hides,
+            before=before,
+            reloaded=reloaded,
+        )
+
+
+def head_names(
+    table: ToolTable,
+    search: str,
+    *,
+    max_tokens: int,
+    pinned: Sequence[str] = (),
+    hides: Callable[[ToolEntry], bool] = lambda _: False,
+    before: frozenset[str] | None = None,
+    reloaded: bool = True,
+) -> frozenset[str] | None:
+    """Return the exposed names at the front of every prompt; None where all tools stand there.
+
+    They are the search tool, what is pinned or answers from documents, and the agent's own methods
+    where those are few.
+
+    Args:
+        search: The exposed name of the search tool.
+        max_tokens: Estimated tokens that the schemas of all tools may have together.
+        pinned: Globs over exposed names. They count whatever tokens they need.
+        hides: Which tools no prompt shows; they need no room.
+        before: What was returned for the table that this one replaces.
+        reloaded: Whether the owner, or a session's start, has asked for this table. A change that
+            comes on its way leaves the front as it is, unless it is a flood.
+    """
+    if before is not None and not reloaded:
+        return frozenset(name for name in before if name == search or name in table)
+    shown = [entry for entry in table if not hides(entry)]
+    tokens = _tokens(table, shown)
+    if tokens <= (max_tokens if reloaded else FLOOD * max_tokens):
+        return None
+    pins = AnyOf(pinned)
+    # What answers from the owner's documents is also called in place of a reply.
+    head = {e.exposed for e in shown if pins.fits(e.exposed) or e.spec.answers}
+    own = [entry for entry in shown if entry.spec.tier == "agent"]
+    if _tokens(table, own) <= max_tokens // OWN_PART:
+        head |= {entry.exposed for entry in own}
+    return None if len(head) == len(shown) else frozenset((search, *head))
+
+
+def _tokens(table: ToolTable, entries: Sequence[ToolEntry]) -> int:
+    sizes = [table.schema_tokens[entry.exposed] for entry in entries]
+    return TOOLS_TOKENS + sum(sizes) if sizes else 0
+
 
 logger = logging.getLogger("caal_node.tools")
 

@@ -38,8 +38,7 @@ from caal_node.core.errors import InvalidArguments
 from caal_node.core.events import CueKind, Event, Events
 from caal_node.core.paths import from_home, state_folder
 from caal_node.core.tool_spec import Effect
-from caal_node.tools.call_terms import CallTerms, terms_of, with_terms
-from caal_node.tools.effects import effect
+from caal_node.tools.effects import CallTerms, effect, terms_of, with_terms
 from mcp_bridge import Embedder
 
 BASE: Final = "base"

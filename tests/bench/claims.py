@@ -13,8 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from caal_node.grounding.claim_check import ClaimCheck
-from caal_node.grounding.clauses import CLAUSE_CHARS, ClauseSplitter
+from caal_node.grounding.claim_check import WHOLE_CLAUSE_CHARS, ClaimCheck, ClauseSplitter
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from tests.bench.table import print_table
 from tests.claim_replies import DATA, Judged, judge, labelled
@@ -70,8 +69,8 @@ def _cost(what: str, texts: Iterable[tuple[str, Ledger]]) -> tuple[str, int, flo
 
 
 def _long(number: int) -> str:
-    text = LONG * (CLAUSE_CHARS // len(LONG) + 1)
-    return f"{number} {text.replace(', ', ' or ')}"[:CLAUSE_CHARS]
+    text = LONG * (WHOLE_CLAUSE_CHARS // len(LONG) + 1)
+    return f"{number} {text.replace(', ', ' or ')}"[:WHOLE_CLAUSE_CHARS]
 
 
 def _long_ledger(number: int) -> Ledger:

@@ -28,7 +28,7 @@ from caal_node import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.core.events import CuePlayed, Event
 from caal_node.models.llm import LLM
-from caal_node.room.cue_track import TRACK_NAME, CueTrack
+from caal_node.room.cue_player import TRACK_NAME, CueTrack
 from caal_node.room.cues import render
 from tests.bench.far_ear import FarEar
 from tests.bench.obedient_model import obey, told

@@ -28,7 +28,7 @@ from typing import Any, Final, TypeAlias
 
 from caal_node.context.schemas import compact_schema
 from caal_node.context.token_estimate import tools_tokens
-from caal_node.tools.tool_catalog import VOCABULARY
+from caal_node.tools.tool_search import VOCABULARY
 from mcp_bridge import ToolInfo
 from mcp_bridge.discovery.search_answer import discover_tool
 from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_PATTERNS, ToolFinder

@@ -38,7 +38,7 @@ from caal_node import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.core.events import Event, Spoken, ToolCallEnded
 from caal_node.models.llm import LLM
-from caal_node.room.cue_track import TRACK_NAME
+from caal_node.room.cue_player import TRACK_NAME
 from tests.bench.far_ear import FarEar
 from tests.bench.obedient_model import told
 from tests.bench.soak_peers import FAULTS, Peers, started_peers

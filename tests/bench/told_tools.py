@@ -25,7 +25,7 @@ from caal_node.context.catalogue import catalogue
 from caal_node.context.schemas import compact_schema
 from caal_node.context.token_estimate import text_tokens
 from caal_node.core.tool_spec import Example, ToolSchema
-from caal_node.tools.tool_catalog import VOCABULARY, caution_of
+from caal_node.tools.tool_search import VOCABULARY, caution_of
 from mcp_bridge import Example as Said
 from mcp_bridge import ToolInfo
 from mcp_bridge.discovery.tool_search import ToolFinder

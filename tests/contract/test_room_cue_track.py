@@ -13,7 +13,7 @@ import pytest
 from livekit import rtc
 
 from caal_node.core.events import CueKind
-from caal_node.room.cue_track import TRACK_NAME, CueTrack
+from caal_node.room.cue_player import TRACK_NAME, CueTrack
 from caal_node.room.cues import SAMPLE_RATE_HZ, Samples, render
 from tests.livekit_server import LiveKit
 from tests.room_ear import SOUND_FLOOR, Ear, likeness

@@ -20,7 +20,7 @@ from livekit.agents import AgentSession, room_io
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.core.events import CuePlayed, Event, Spoken
-from caal_node.room.cue_track import TRACK_NAME
+from caal_node.room.cue_player import TRACK_NAME
 from caal_node.room.cues import render
 from caal_node.testing import ScriptedCall, ScriptedModel
 from tests.livekit_server import LiveKit

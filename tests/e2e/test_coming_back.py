@@ -13,7 +13,7 @@ import pytest
 from livekit import rtc
 from livekit.agents import Agent, AgentSession
 
-from caal_node.room.relink_participant import start_and_stay
+from caal_node.room.other_participants import start_and_stay
 from caal_node.testing import ScriptedModel
 from tests.livekit_server import LiveKit
 

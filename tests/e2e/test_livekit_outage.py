@@ -19,7 +19,7 @@ from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
-from caal_node.room.relink_participant import start_and_stay
+from caal_node.room.other_participants import start_and_stay
 from tests.conversation import NOWHERE, FakeTier
 from tests.livekit_server import KillableServer, find_server
 from tests.stand_in_model import Call, StandInModel

@@ -13,7 +13,7 @@ from livekit.agents import Agent, AgentSession, function_tool, room_io
 
 from caal_node.room.attributes import Attributes
 from caal_node.room.call_tracker import ToolOrigin
-from caal_node.room.cue_track import TRACK_NAME, CueTrack
+from caal_node.room.cue_player import TRACK_NAME, CueTrack
 from caal_node.room.cues import render
 from caal_node.room.presence import Presence
 from caal_node.room.transcript import TOPIC, Transcript

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.config.settings import Settings
-from caal_node.context.budget import ContextBudget, fitting
 from caal_node.context.builder import ContextBuilder
 from caal_node.context.prompt_tools import PromptTools
-from caal_node.context.window import WindowLimits, cut
+from caal_node.context.window import ContextBudget, WindowLimits, cut, fitting
 from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.context_budget import budget_of, too_many_tools

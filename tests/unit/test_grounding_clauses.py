@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.grounding.clauses import CLAUSE_CHARS, ClauseSplitter
+from caal_node.grounding.claim_check import WHOLE_CLAUSE_CHARS, ClauseSplitter
 
 TEXTS = st.text(alphabet="ab .,;:!?\n-–\"'and but so", max_size=1200)
 
@@ -33,7 +33,7 @@ def test_the_clauses_do_not_depend_on_how_the_text_was_cut(text: str, cuts: list
 
 @given(TEXTS)
 def test_no_clause_is_longer_than_the_limit(text: str) -> None:
-    assert all(len(clause) <= CLAUSE_CHARS + 16 for clause in clauses(text))
+    assert all(len(clause) <= WHOLE_CLAUSE_CHARS + 16 for clause in clauses(text))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from caal_node.models.question import Question
 from caal_node.models.reply_limits import ARGUMENTS_CHARS_MAX
 from caal_node.models.strategies import NativeStrategy
 from caal_node.models.strategies.carried_call import CARRIER_SCHEMA, CarriedCalls
-from caal_node.models.strategies.told_turns import CARRIER
+from caal_node.models.strategies.styles import CARRIER
 from caal_node.reply_parser import (
     BrokenCall,
     Event,

@@ -33,7 +33,7 @@ from caal_node.models.llm import LLM
 from caal_node.models.model_connection import ModelConnection
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import is_small
-from caal_node.models.strategies.word_lists import NUMBERS, TIMES
+from caal_node.models.strategies.tool_relevance import NUMBERS, TIMES
 from caal_node.reply_parser import Event, Reply, summarise
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 

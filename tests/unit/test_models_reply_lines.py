@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from caal_node import http_client
 from caal_node.core.errors import ModelReplyError
 from caal_node.models.backends import completions, http_transport, openai
-from caal_node.models.backends.chat_format import CALLS_READ
 from caal_node.models.backends.http_transport import Patience, TransportDeadlines, split_lines
 from caal_node.models.backends.ollama import OllamaReply
+from caal_node.models.backends.tool_calls import CALLS_READ
 
 
 async def stream(chunks: Iterable[bytes]) -> AsyncIterator[bytes]:

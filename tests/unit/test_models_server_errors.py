@@ -15,7 +15,7 @@ from caal_node.core.errors import (
     ModelMissing,
     ModelReplyError,
 )
-from caal_node.models.backends.server_errors import TEXT_MAX_CHARS, failure, server_words
+from caal_node.models.backends.http_transport import TEXT_MAX_CHARS, failure, server_words
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from caal_node.context.prompt_tools import PromptTools
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import GeneratedToken, ReplyDone, TextChunk, Usage
-from caal_node.models.backends.chat_format import to_messages
+from caal_node.models.backends.tool_calls import to_messages
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import TextLimits
 from caal_node.models.retry_policy import repaired
@@ -25,8 +25,8 @@ from caal_node.models.strategies import (
     PlainStrategy,
     TextProtocolStrategy,
 )
+from caal_node.models.strategies.json_reply import line_schema, reply_schema
 from caal_node.models.strategies.prompt import EXAMPLE_TOKENS, outline, protocol_prompt
-from caal_node.models.strategies.reply_schema import line_schema, reply_schema
 from caal_node.models.strategies.styles import STYLES, OneObjectStyle
 from caal_node.models.strategies.turn_limits import may_call
 from caal_node.reply_parser import (

@@ -17,8 +17,7 @@ from caal_node.models.backends.base import TextChunk
 from caal_node.models.model_settings import text_limits
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import TextLimits
-from caal_node.models.strategies.json_reply import JsonReplyStrategy
-from caal_node.models.strategies.reply_schema import reply_schema
+from caal_node.models.strategies.json_reply import JsonReplyStrategy, reply_schema
 from caal_node.models.strategies.text_protocol import TextProtocolStrategy
 from caal_node.models.strategies.turn_limits import TurnClock
 from caal_node.reply_parser import ToolCallEnd

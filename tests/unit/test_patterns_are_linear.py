@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from caal_node.core import tool_spec
-from caal_node.grounding import stated_names
+from caal_node.grounding import fact_check as stated_names
 from caal_node.policy.globs import AnyOf
 from caal_node.reply_parser import parse_context
 from caal_node.reply_parser.cursor import _stop_finder  # pyright: ignore[reportPrivateUsage]
@@ -81,7 +81,7 @@ USED: Final = {
 
 BOUNDED: Final = {
     "caal_node.core.tool_spec._LINE": tool_spec._LINE_CHARS,
-    "caal_node.grounding.stated_names._BEGINS": stated_names._BEFORE_CHARS,
+    "caal_node.grounding.fact_check._BEGINS": stated_names._BEFORE_CHARS,
     "caal_node.reply_parser.parse_context._EXAMPLE": parse_context._TAIL_CHARS,
     "caal_node.toolsets.calculator.toolset._LATER": calculator_toolset.TEXT_CHARS,
     "caal_node.toolsets.calculator.toolset._OFFSET": calculator_toolset.TEXT_CHARS,

@@ -8,8 +8,7 @@ from typing import cast
 import pytest
 from livekit import rtc
 
-from caal_node.room.cue_player import LateCueSink
-from caal_node.room.cue_track import TAKE_BACK_S, publish_cues
+from caal_node.room.cue_player import TAKE_BACK_S, LateCueSink, publish_cues
 from caal_node.room.cues import Samples
 from tests import virtual_loop
 

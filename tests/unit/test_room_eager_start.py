@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from caal_node.room.cue_track import begin
+from caal_node.room.cue_player import begin
 
 
 async def test_what_comes_before_the_first_wait_is_done_at_once() -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from caal_node.core.events import Event, ToolCallEnded, ToolCallStarted, TurnEnded, UserSaid
-from caal_node.room.callback_queue import MAX_WAITING, CallbackQueue
-from caal_node.room.hooks import MAX_INTERIM, HookNotifier, Hooks
+from caal_node.room.hooks import MAX_INTERIM, MAX_WAITING, CallbackQueue, HookNotifier, Hooks
 
 
 class Told:
@@ -108,7 +107,7 @@ class TestAsyncCallbacks:
     async def test_one_that_hangs_is_given_up_and_the_next_is_called(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr("caal_node.room.callback_queue.CALLBACK_S", 0.02)
+        monkeypatch.setattr("caal_node.room.hooks.CALLBACK_S", 0.02)
         log: list[str] = []
         queue = CallbackQueue()
 
@@ -124,7 +123,7 @@ class TestAsyncCallbacks:
     async def test_what_waits_has_a_limit_and_closing_ends_it(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr("caal_node.room.callback_queue.CALLBACK_S", 0.05)
+        monkeypatch.setattr("caal_node.room.hooks.CALLBACK_S", 0.05)
         log: list[int] = []
         queue = CallbackQueue()
 

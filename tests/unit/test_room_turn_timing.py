@@ -22,7 +22,7 @@ from caal_node.models.backends.base import (
     Usage,
 )
 from caal_node.models.timed_backend import TimedBackend
-from caal_node.room.turn_timing import TurnTiming
+from caal_node.room.trace_file import TurnTiming
 
 
 class Output:

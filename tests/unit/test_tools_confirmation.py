@@ -30,7 +30,7 @@ from caal_node.room.cue_player import SilentCueSink
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools import confirmation_question
 from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
-from caal_node.tools.confirm_button import PRESS_CHARS, ConfirmButton, pressed_of
+from caal_node.tools.confirmation_question import PRESS_CHARS, ConfirmButton, pressed_of
 from caal_node.tools.middleware.policy_check import PolicyCheck
 from caal_node.tools.pipeline import Gates
 from caal_node.tools.source import Arguments, ToolListing

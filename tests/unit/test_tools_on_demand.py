@@ -24,7 +24,7 @@ from caal_node.core.items import (
     UserItem,
 )
 from caal_node.models.backends.base import BackendRequest
-from caal_node.models.backends.chat_format import to_messages
+from caal_node.models.backends.tool_calls import to_messages
 from caal_node.models.question import Question
 from caal_node.models.strategies import (
     CallStrategy,

@@ -9,8 +9,8 @@ import pytest
 from caal_node.context.token_estimate import tools_tokens
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.tools.prompt_head import FLOOD, head_names
 from caal_node.tools.table import ToolEntry, ToolTable
+from caal_node.tools.tool_search import FLOOD, head_names
 
 SEARCH = "mcp_discover"
 WORDS = "Does what its name says, for whoever asks for it."

@@ -16,9 +16,9 @@ from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.tools.pipeline import Pipeline
-from caal_node.tools.prompt_head import PromptHead
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import CallConversation, ToolListing, ToolSource
+from caal_node.tools.tool_search import PromptHead
 
 
 def listing(tier: TierName, *names: str) -> ToolListing:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.core.prompt_files import read
-from caal_node.tools.yes_or_no import MAX_YES_WORDS, read_answer
+from caal_node.tools.spoken_question import MAX_YES_WORDS, read_answer
 
 QUESTION = "Shall I use home to unlock door: front?"
 WORDS = tomllib.loads(read("confirmation.toml"))

@@ -10,15 +10,15 @@ from caal_node.cli.checks.check import Finding, fail, ok, warn
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.config.instructions import instructions_text
 from caal_node.config.settings import Settings
-from caal_node.context.budget import fitting
 from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.token_estimate import text_tokens
+from caal_node.context.window import fitting
 from caal_node.core.errors import CaalError, ModelError
 from caal_node.factories import make_llm
 from caal_node.models.context_budget import budget_of, too_many_tools
 from caal_node.policy.audit import Tool, open_to_anybody, taken_names, unused_globs
 from caal_node.policy.policy import Policy
-from caal_node.tools.prompt_head import head_names
+from caal_node.tools.tool_search import head_names
 
 # Says what is wrong with the owner's policy, and what it leaves open to everybody.
 

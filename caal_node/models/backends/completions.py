@@ -24,14 +24,14 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
-from caal_node.models.backends.chat_format import (
+from caal_node.models.backends.http_transport import TransportDeadlines
+from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
+from caal_node.models.backends.tool_calls import (
     NULL_IS_EMPTY_LIST,
     JoinedText,
     arguments_object,
     first_of,
 )
-from caal_node.models.backends.http_transport import TransportDeadlines
-from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
 
 STOP: Final = ("\nUser:", "\nTool ", "\nSystem:")
 """Where the model would go on with somebody else's words. OpenAI allows four."""

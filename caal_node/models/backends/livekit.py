@@ -48,7 +48,7 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
-from caal_node.models.backends.server_errors import failure
+from caal_node.models.backends.http_transport import failure
 from caal_node.models.backends.tool_calls import canonical
 from caal_node.models.chat_context import to_chat_ctx
 from caal_node.network.guard import refusal_in

@@ -28,7 +28,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from caal_node.core.errors import ConfigError, ModelError
 from caal_node.core.paths import state_folder
-from caal_node.models.backends.chat_format import OR_NONE, Count, first_of
+from caal_node.models.backends.tool_calls import OR_NONE, Count, first_of
 
 logger = logging.getLogger("caal_node.models")
 

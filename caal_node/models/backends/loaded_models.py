@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from caal_node.models.backends.chat_format import Count
+from caal_node.models.backends.tool_calls import Count
 
 
 class _RunningModel(BaseModel):

@@ -25,31 +25,29 @@ from caal_node.models.backends.base import (
     Think,
     Usage,
 )
-from caal_node.models.backends.chat_format import (
-    CALLS_READ,
-    NULL_IS_EMPTY_OBJECT,
-    OR_NONE,
-    Count,
-    Message,
-    TokenOdds,
-    arguments_object,
-    first_of,
-    to_messages,
-)
 from caal_node.models.backends.http_transport import (
     HttpTransport,
     Patience,
     TransportDeadlines,
     json_lines,
+    server_words,
 )
 from caal_node.models.backends.loaded_models import ShownModel
-from caal_node.models.backends.server_errors import server_words
 from caal_node.models.backends.tool_calls import (
+    CALLS_READ,
+    NULL_IS_EMPTY_OBJECT,
+    OR_NONE,
     WORKING,
     CallDelta,
     CallJoiner,
+    Count,
+    Message,
     ServerRuns,
+    TokenOdds,
     ToolResult,
+    arguments_object,
+    first_of,
+    to_messages,
 )
 
 ABILITIES_READ: Final = 64

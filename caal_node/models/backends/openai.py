@@ -24,20 +24,23 @@ from caal_node.models.backends.base import (
     Think,
     Usage,
 )
-from caal_node.models.backends.chat_format import (
+from caal_node.models.backends.http_transport import TransportDeadlines
+from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
+from caal_node.models.backends.tool_calls import (
     CALLS_READ,
     NULL_IS_EMPTY_LIST,
     OR_NONE,
+    CallDelta,
+    CallJoiner,
     JoinedText,
     Message,
+    ServerRuns,
     TokenOdds,
+    ToolResult,
     arguments_text,
     first_of,
     to_messages,
 )
-from caal_node.models.backends.http_transport import TransportDeadlines
-from caal_node.models.backends.openai_server import OpenAIServer, ServerEvent
-from caal_node.models.backends.tool_calls import CallDelta, CallJoiner, ServerRuns, ToolResult
 
 _EFFORTS: Final[Mapping[Think, str]] = {False: "none", True: "medium"}
 """`reasoning_effort` where thinking is off or on; a level is sent as it is."""

@@ -20,18 +20,18 @@ from caal_node.core.errors import (
     ModelUnreachable,
 )
 from caal_node.models.backends.base import BackendRequest, Capabilities, ReplyDone, Usage
-from caal_node.models.backends.chat_format import OR_NONE, Count, first_of
 from caal_node.models.backends.dialect import Dialect
 from caal_node.models.backends.http_transport import (
     HttpTransport,
     Patience,
     TransportDeadlines,
+    server_words,
     sse_data,
     whole_body,
 )
 from caal_node.models.backends.llama_server import LlamaProps, RoomSlot
 from caal_node.models.backends.loaded_models import LoadedModels, RunningModels, ShownModel
-from caal_node.models.backends.server_errors import server_words
+from caal_node.models.backends.tool_calls import OR_NONE, Count, first_of
 
 logger = logging.getLogger("caal_node.models")
 

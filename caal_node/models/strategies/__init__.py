@@ -13,9 +13,8 @@ from caal_node.models.strategies.base import (
     StrategyName,
 )
 from caal_node.models.strategies.json_reply import JsonReplyStrategy
-from caal_node.models.strategies.plain import PlainStrategy
 from caal_node.models.strategies.styles import StyleName
-from caal_node.models.strategies.text_protocol import TextProtocolStrategy
+from caal_node.models.strategies.text_protocol import PlainStrategy, TextProtocolStrategy
 
 __all__ = [
     "CallStrategy",

@@ -21,14 +21,14 @@ from caal_node.grounding.call_grounds import FIT, CallGrounds, CallSigns, unique
 from caal_node.grounding.meant_arguments import meant_for
 from caal_node.grounding.request_words import is_question
 from caal_node.models.question import Question
-from caal_node.models.strategies.tool_relevance import fits
-from caal_node.models.strategies.word_lists import (
+from caal_node.models.strategies.tool_relevance import (
     ARTICLES,
     COMMON,
     MEASURES,
     NUMBERS,
     STEM_CHARS,
     TIMES,
+    fits,
     stems,
     words,
 )

@@ -29,8 +29,7 @@ from caal_node.core.items import (
 )
 from caal_node.core.prompt_files import fill, read
 from caal_node.models.question import Question
-from caal_node.models.strategies.styles import ProtocolStyle
-from caal_node.models.strategies.told_turns import told_by_text
+from caal_node.models.strategies.styles import ProtocolStyle, told_by_text
 from caal_node.reply_parser.escaping import escape_markers, escaped_value
 from mcp_bridge import DISCOVER
 

@@ -24,8 +24,11 @@ from caal_node.core.errors import CallCorrected, ConfirmationNeeded, NotConfirme
 from caal_node.core.events import ConfirmationAsked, ConfirmationEnded
 from caal_node.tools.call_middleware import CallMiddleware, Preview, Proceed, ToolCallRequest
 from caal_node.tools.caller_of_call import caller_of
-from caal_node.tools.confirm_button import ConfirmButton
-from caal_node.tools.confirmation_question import ConfirmationQuestion, ConfirmationReply
+from caal_node.tools.confirmation_question import (
+    ConfirmationQuestion,
+    ConfirmationReply,
+    ConfirmButton,
+)
 from caal_node.tools.read_back import arguments_hash, read_back
 
 WORDS_CHARS: Final = 120

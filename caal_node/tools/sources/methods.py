@@ -32,8 +32,7 @@ from livekit.agents.llm.utils import is_context_type
 from caal_node.core.errors import ToolFailure
 from caal_node.core.events import API_CALL
 from caal_node.core.tool_spec import ToolSpec, examples_in, without_examples
-from caal_node.tools.call_terms import CallTerms, terms_of
-from caal_node.tools.effects import declared_effect
+from caal_node.tools.effects import CallTerms, declared_effect, terms_of
 from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.remote_calls import RemoteTool
 from caal_node.tools.source import VerbatimResult

@@ -21,7 +21,7 @@ from pydantic import Field
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolUnavailable
 from caal_node.core.events import Source, SourcesCited
 from caal_node.core.tool_spec import Answers
-from caal_node.tools.call_terms import CallTerms, terms_of, with_terms
+from caal_node.tools.effects import CallTerms, terms_of, with_terms
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import (
     ConfiguredToolset,

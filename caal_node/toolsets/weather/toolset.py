@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field
 from caal_node.core.addresses import server_url
 from caal_node.core.errors import InvalidArguments, ToolBroke
 from caal_node.policy.heard_words import plain, stems
-from caal_node.tools.request import request_of
+from caal_node.tools.caller_of_call import request_of
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.http_service import HttpService, LateClient, ServiceWords, spoken

@@ -17,7 +17,7 @@ from caal_node.core.errors import ConfigError, InvalidArguments
 from caal_node.core.events import Source, SourcesCited
 from caal_node.grounding.spoken_numbers import numbers
 from caal_node.policy.heard_words import COMMON, stems
-from caal_node.tools.request import request_of
+from caal_node.tools.caller_of_call import request_of
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.http_service import LateClient, spoken
