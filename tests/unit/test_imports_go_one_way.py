@@ -42,7 +42,7 @@ LAYERS = (
     ("room", "control"),
     ("agent_options", "checked_reply", "prompt_builder", "session_services", "tools_on_demand"),
     ("agent",),
-    ("conversation",),
+    ("conversation", "extend"),
     ("testing",),
     ("cli",),
 )
