@@ -457,8 +457,8 @@ class Settings(BaseModel):
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values of the keys and tokens that the settings name; `n8n_auth` has its own."""
-        found: list[SecretStr | None] = [getattr(self, name) for name in SECRETS]
-        return tuple(each.get_secret_value() for each in found if each is not None)
+        found = [getattr(self, name) for name in SECRETS]
+        return tuple(each.get_secret_value() for each in found if isinstance(each, SecretStr))
 
     @property
     def has_rooms(self) -> bool:

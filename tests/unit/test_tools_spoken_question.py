@@ -148,7 +148,7 @@ def test_a_yes_that_began_over_the_question_counts_once_it_was_heard(interrupts:
 
     question = asked(story)
     assert question.reply == ConfirmationReply("yes", "words", "Yes.")
-    assert question.said() == [QUESTION, f"Please hear me out first. {QUESTION}"]
+    assert question.said() == [QUESTION, f"Let me finish the question first. {QUESTION}"]
 
 
 def test_an_early_yes_that_is_heard_late_is_early_still() -> None:
@@ -161,7 +161,7 @@ def test_an_early_yes_that_is_heard_late_is_early_still() -> None:
         await question.words("Yes.")
         assert question.reply is None
 
-    assert asked(story).said()[-1].startswith("Please hear me out")
+    assert asked(story).said()[-1].startswith("Let me finish")
 
 
 @pytest.mark.parametrize(("words", "answer"), [("No!", "no"), ("No, the bedroom.", "correction")])
