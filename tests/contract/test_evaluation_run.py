@@ -26,6 +26,8 @@ from tests import stand_in_model
 from tests.perfect_model import PerfectModel, case_of
 from tests.stand_in_model import Asked, Break, Call, Refuse, Reply, StandInModel, Think
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def plausible_prompts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ from caal_node.tools.middleware.dry_run import DryRun
 from caal_node.tools.middleware.policy_check import PolicyCheck
 from caal_node.tools.pipeline import Gates
 
+pytestmark = pytest.mark.long
+
 SERVER = """
 from pathlib import Path
 from mcp.server import MCPServer

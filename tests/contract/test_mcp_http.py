@@ -21,6 +21,8 @@ from mcp_bridge import (
 )
 from tests.mcp_events import Events, HttpStandIn, events, http_process
 
+pytestmark = pytest.mark.long
+
 
 @asynccontextmanager
 async def serving(**options: bool) -> AsyncGenerator[tuple[HttpStandIn, Events]]:

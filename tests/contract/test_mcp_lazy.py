@@ -17,7 +17,7 @@ from mcp_bridge import Catalogue, ServerManager, ServerUnavailable, UnknownTool
 from mcp_bridge.core.tools import ToolDefinition
 from tests.mcp_events import Events, events, sdk_server
 
-pytestmark = pytest.mark.usefixtures("servers_may_start_slowly")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("servers_may_start_slowly")]
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import Pins, ServerConfig, ServerManager
 from tests.mcp_events import PATIENCE_S, Events, HttpStandIn
 
+pytestmark = pytest.mark.long
+
 HOSTILE = Path(__file__).parents[1] / "hostile_mcp_server.py"
 
 

@@ -34,6 +34,8 @@ from tests.embedding_stand_ins import StandInEmbedder
 from tests.mcp_events import Events, events, sdk_server
 from tests.stand_in_model import StandInModel
 
+pytestmark = pytest.mark.long
+
 DEADLINE_S = 150.0
 """Longer than an embedder that was late three times on a busy machine is left alone."""
 ROOT = str(Path(__file__).parents[2])

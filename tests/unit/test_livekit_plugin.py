@@ -18,6 +18,8 @@ from caal_node.livekit_plugin import PACKAGE, CaalPlugin, register
 from caal_node.weights import present
 from caal_node.weights.catalogue import CATALOGUE, MINILM, PIPER_JOE, WHISPER_TINY_EN, Weight
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 120
 SILENT = {"CAAL_STT": "none", "CAAL_TTS": "none"}
