@@ -165,7 +165,7 @@ class N8nTools:
                     on_step=on_step,
                 )
         except N8nError as error:
-            if error.mend != SEE_EXECUTION or not answered:
+            if error.fix != SEE_EXECUTION or not answered:
                 raise
             raise await self._explained(tool, error, answered[0]) or error from None
         if result.kind == "empty" and not tool.answers_nothing:
@@ -237,7 +237,7 @@ class N8nTools:
             "workflow_failed",
             f"{tool.name} failed while it was running: {cause.message}",
             status=error.status,
-            mend=f"mend its node {cause.node}: {SEE_EXECUTION}" if cause.node else SEE_EXECUTION,
+            fix=f"fix its node {cause.node}: {SEE_EXECUTION}" if cause.node else SEE_EXECUTION,
             spoken=error.spoken,
         )
 

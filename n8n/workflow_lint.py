@@ -1,4 +1,4 @@
-"""What keeps a workflow from being a good voice tool, and how its author mends it.
+"""What keeps a workflow from being a good voice tool, and how its author fixes it.
 
 The checks: can a model tell what it does and what it takes, does it answer in time with something
 to say, and only to those who may ask.
@@ -29,7 +29,7 @@ from n8n.discovery.tool_names import assign_names
 
 FindingLevel: TypeAlias = Literal["error", "warning", "advice"]
 _Problems: TypeAlias = Iterator[tuple[FindingLevel, str, str]]
-"""What one check says: how grave it is, what is wrong, how to mend it."""
+"""What one check says: how grave it is, what is wrong, how to fix it."""
 
 CALL_GIVEN_UP_S: Final = 20.0
 """When a call is given up unless its notes say `Takes:`."""
@@ -60,7 +60,7 @@ class Finding:
     where: str
     """The webhook's path, or the node."""
     message: str
-    mend: str
+    fix: str
     tool: str = ""
     """The name that a model calls the tool by; empty for a workflow that is none."""
 
@@ -92,8 +92,8 @@ def check(
     findings: list[Finding] = []
     for workflow, one in zip(published, made, strict=True):
         if isinstance(one, Skipped):
-            mend = _SKIP_MENDS[one.reason]
-            findings.append(Finding("error", one.title, "workflow", one.message, mend))
+            fix = _SKIP_MENDS[one.reason]
+            findings.append(Finding("error", one.title, "workflow", one.message, fix))
             continue
         run_s = (slowest_s or {}).get(id_of(workflow))
         for tool in islice(waiting, len(one)):
@@ -117,8 +117,8 @@ def _findings(workflow: Workflow, tool: WorkflowTool, slowest_s: float | None) -
         _check_duration(tool, nodes, slowest_s),
         _check_access(tool, nodes),
     ):
-        for level, message, mend in check_:
-            yield Finding(level, tool.title, tool.path, message, mend, tool.name)
+        for level, message, fix in check_:
+            yield Finding(level, tool.title, tool.path, message, fix, tool.name)
 
 
 def workflows_in(exported: object) -> list[Workflow]:
@@ -133,7 +133,7 @@ def workflows_in(exported: object) -> list[Workflow]:
 
 def _check_notes(tool: WorkflowTool) -> _Problems:
     for problem in tool.problems:
-        yield "warning", f"its notes: {problem}", f"{_NOTES}, and mend that line"
+        yield "warning", f"its notes: {problem}", f"{_NOTES}, and fix that line"
     if tool.full_description == tool.title:
         yield (
             "warning",
@@ -206,9 +206,9 @@ def _check_reads(tool: WorkflowTool, nodes: Nodes, given: Nodes) -> _Problems:
     part = "query" if tool.method in BODILESS_METHODS else "body"
     told = [f"its notes name {', '.join(unread)}, which no node reads"] if unread else []
     told += [f"its nodes read {', '.join(unnamed)}, which its notes do not name"] if unnamed else []
-    mends = [f"{_NOTES}: name {', '.join(unnamed)} there"] if unnamed else []
-    mends += [f"read it as {{{{ $json.{part}.{unread[0]} }}}}"] if unread else []
-    yield "warning", ", and ".join(told), ", or ".join(mends)
+    fixes = [f"{_NOTES}: name {', '.join(unnamed)} there"] if unnamed else []
+    fixes += [f"read it as {{{{ $json.{part}.{unread[0]} }}}}"] if unread else []
+    yield "warning", ", and ".join(told), ", or ".join(fixes)
 
 
 def _check_answer(tool: WorkflowTool, nodes: Nodes) -> _Problems:

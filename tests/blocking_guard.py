@@ -2,7 +2,7 @@
 
 Audio frames are 20 ms long; a sleep, a socket or a file that takes longer is heard. Only calls
 that come through this project's modules count (what LiveKit does on its own loop is not ours to
-mend), and of file systems only reading and writing: looking a name up takes microseconds. The
+fix), and of file systems only reading and writing: looking a name up takes microseconds. The
 command line and the demo have no room to disturb.
 """
 

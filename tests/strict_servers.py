@@ -39,9 +39,9 @@ def openai_reasoning(body: Body) -> Refuse | None:
     """api.openai.com with o4-mini and gpt-5 (evalstate/fast-agent#279)."""
     for name in body.keys() - _OPENAI:
         return _error(f"Unrecognized request argument supplied: {name}")
-    for name, mend in (("parallel_tool_calls", ""), ("max_tokens", "max_completion_tokens")):
+    for name, fix in (("parallel_tool_calls", ""), ("max_tokens", "max_completion_tokens")):
         if name in body:
-            use = f" Use '{mend}' instead." if mend else ""
+            use = f" Use '{fix}' instead." if fix else ""
             said = f"Unsupported parameter: '{name}' is not supported with this model.{use}"
             return _error(said, name)
     if body.get("reasoning_effort") == "none":

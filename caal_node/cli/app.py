@@ -313,7 +313,7 @@ def new_tools(
 
 @app.command()
 def doctor(context: typer.Context, as_json: Json = False) -> None:
-    """Check everything that is configured, and say how to mend what is wrong."""
+    """Check everything that is configured, and say how to fix what is wrong."""
     _say_what_files_set(context.obj)
     log_to_stderr(logging.ERROR)
     from caal_node.cli.doctor import run_doctor
@@ -461,7 +461,7 @@ def check(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say what keeps workflows from being good voice tools, and how to mend it.
+    """Say what keeps workflows from being good voice tools, and how to fix it.
 
     Exit code 1 where a workflow cannot be called, or will be called wrongly.
     """

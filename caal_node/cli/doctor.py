@@ -1,4 +1,4 @@
-"""`caal-node doctor`: everything that is configured is checked, with how to mend what is wrong."""
+"""`caal-node doctor`: everything that is configured is checked, with how to fix what is wrong."""
 
 from __future__ import annotations
 
@@ -106,5 +106,5 @@ def _table(findings: Sequence[Finding]) -> Table:
     for finding in findings:
         status = Text(finding.status, style=_STYLES[finding.status])
         # As Text: brackets in a server's words are no markup.
-        table.add_row(status, Text(finding.name), Text(finding.found), Text(finding.mend))
+        table.add_row(status, Text(finding.name), Text(finding.found), Text(finding.fix))
     return table

@@ -199,7 +199,7 @@ def _sign_in_folder() -> Path:
 
 
 def _unwritable(error: OSError) -> ConfigError:
-    return ConfigError(f"{paths.sign_ins()} cannot be written ({error.strerror}); mend its mode")
+    return ConfigError(f"{paths.sign_ins()} cannot be written ({error.strerror}); fix its mode")
 
 
 def _find_server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:

@@ -95,7 +95,7 @@ def import_servers(
     except mcp_bridge.ConfigError as error:
         raise ConfigError(str(error)) from None
     except OSError as error:
-        raise ConfigError(f"{target} cannot be written ({error.strerror}); mend that") from None
+        raise ConfigError(f"{target} cannot be written ({error.strerror}); fix that") from None
     console.print(f"Copied into {target}, which its user alone can read: {names}", markup=False)
     if any(offer.found.config.asks for offer in chosen.values()):
         if _at_terminal():
@@ -126,7 +126,7 @@ def answer_inputs(file: Path, *, again: bool = False) -> None:
     try:
         kept.keep(file, answers)
     except OSError as error:
-        raise ConfigError(f"{kept.path} cannot be written ({error.strerror}); mend that") from None
+        raise ConfigError(f"{kept.path} cannot be written ({error.strerror}); fix that") from None
     typer.echo(f"Kept in {kept.path}, which you alone can read.")
 
 

@@ -74,8 +74,8 @@ async def model_problem(settings: Settings) -> Finding | None:
 
 
 def sentence(problem: Finding) -> str:
-    """Return a finding and its mend in one line."""
-    return f"{problem.name}: {problem.found}. {problem.mend}".strip()
+    """Return a finding and its fix in one line."""
+    return f"{problem.name}: {problem.found}. {problem.fix}".strip()
 
 
 def _accepts_engine(problem: Finding) -> bool:

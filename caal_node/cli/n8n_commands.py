@@ -167,7 +167,7 @@ def _print_tool(console: Console, entry: ToolEntry) -> None:
 def _print_finding(console: Console, finding: n8n.Finding, where: str) -> None:
     console.print(f"  {finding.level:8}", style=_STYLES[finding.level], end=" ")
     console.print(f"{where}{finding.message}", markup=False)
-    console.print(f"           mend: {finding.mend}", markup=False, style="dim")
+    console.print(f"           fix: {finding.fix}", markup=False, style="dim")
 
 
 def _count(number: int, one: str, many: str) -> str:
@@ -201,7 +201,7 @@ async def try_workflow(
             console.print(line, style="dim", markup=False)
 
         began = time.perf_counter()
-        worked, mend = True, None
+        worked, fix = True, None
         try:
             redaction = Redaction(tier, settings)
             pipeline = Pipeline(
@@ -219,18 +219,18 @@ async def try_workflow(
             model_asks_again = isinstance(failure, InvalidArguments)
             heard = failure.words or (MODELS_OWN if model_asks_again else sentence(failure.spoken))
             cause = failure.__cause__
-            mend = cause.mend if isinstance(cause, n8n.N8nError) else None
+            fix = cause.fix if isinstance(cause, n8n.N8nError) else None
         took_ms = round((time.perf_counter() - began) * 1000)
     finally:
         await tier.aclose()
     if as_json:
         report = {"tool": name, "arguments": arguments, "ok": worked, "model": for_model}
-        report |= {"person": heard, "mend": mend, "duration_ms": took_ms}
+        report |= {"person": heard, "fix": fix, "duration_ms": took_ms}
         print(json.dumps(report, ensure_ascii=False))
         return worked
     console.print(f"model    {for_model}", markup=False)
     console.print(f"person   {heard}", markup=False)
-    if mend:
-        console.print(f"mend     {mend}", markup=False)
+    if fix:
+        console.print(f"fix     {fix}", markup=False)
     console.print(f"{'done' if worked else 'failed'} in {took_ms} ms", markup=False)
     return worked

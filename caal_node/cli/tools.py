@@ -322,7 +322,7 @@ async def accept_changed_tools(name: str) -> None:
         await asyncio.to_thread(pins.accept, name, changes)
     except OSError as error:
         raise ConfigError(
-            f"{paths.tool_pins()} cannot be written ({error.strerror}); mend its mode"
+            f"{paths.tool_pins()} cannot be written ({error.strerror}); fix its mode"
         ) from None
     except ValueError as error:
         raise ConfigError(str(error)) from None

@@ -46,7 +46,7 @@ from caal_node.toolsets.registry import (
 
 # Writes a toolset's table into its owner's `caal.toml`: comments, order, link and rights stay.
 
-_AGAIN: Final = "Nothing was written; mend that, and add it again"
+_AGAIN: Final = "Nothing was written; fix that, and add it again"
 
 
 def refuse_unwritable(path: Path) -> None:
@@ -427,12 +427,12 @@ def _try(toolset: ConfiguredToolset, name: str) -> None:
         found = asyncio.run(checked(toolset, CHECK_S))
     except TimeoutError:
         raise ConfigError(
-            f"{name}: no answer in {CHECK_S:g} seconds. Nothing was written; mend it, or add "
+            f"{name}: no answer in {CHECK_S:g} seconds. Nothing was written; fix it, or add "
             "--unchecked"
         ) from None
     except CaalError as error:
         raise ConfigError(
-            f"{name}: {error} Nothing was written; mend it, or add --unchecked"
+            f"{name}: {error} Nothing was written; fix it, or add --unchecked"
         ) from None
     console().print(f"{name}: {found}", markup=False)
 
@@ -445,4 +445,4 @@ def _write_secrets(secrets: Mapping[str, str]) -> None:
             set_key(ENV_FILE.resolve(), variable, value)  # a link stays a link
             os.environ[variable] = value
     except OSError as error:
-        raise ConfigError(f"{ENV_FILE}: {error.strerror}; mend that, and add it again") from None
+        raise ConfigError(f"{ENV_FILE}: {error.strerror}; fix that, and add it again") from None

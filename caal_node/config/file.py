@@ -160,7 +160,7 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: {error or 'too deeply nested'}. Mend that line.") from error
+        raise ConfigError(f"{path}: {error or 'too deeply nested'}. Fix that line.") from error
 
 
 def read_text(path: Path) -> str:

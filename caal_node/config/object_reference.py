@@ -30,17 +30,17 @@ def call_factory(spec: str, kind: type[T], setting: str, *, words: str = "") -> 
         factory = getattr(import_module(module_name), name)
     except ImportError as error:
         raise ConfigError(
-            f"{setting}: cannot import {module_name!r} ({error}); install it or mend the name"
+            f"{setting}: cannot import {module_name!r} ({error}); install it or fix the name"
         ) from error
     except AttributeError as error:
-        raise ConfigError(f"{setting}: {module_name!r} has no {name!r}; mend the name") from error
+        raise ConfigError(f"{setting}: {module_name!r} has no {name!r}; fix the name") from error
     if not callable(factory):
         raise ConfigError(f"{setting}: {spec!r} is no function; name one that takes no arguments")
     try:
         made = factory()
     except Exception as error:
         raise ConfigError(
-            f"{setting}: {spec!r} failed ({type(error).__name__}: {error}); mend it"
+            f"{setting}: {spec!r} failed ({type(error).__name__}: {error}); fix it"
         ) from error
     if not isinstance(made, kind):
         raise ConfigError(

@@ -171,7 +171,7 @@ class HealthResponse(BaseModel):
 class ReloadResponse(BaseModel):
     """Tools by their names, in order; `failed` holds the sources that did not answer, and tools
     that are held back, `new` what known MCP servers have added and nobody has accepted yet,
-    `faults` what cannot be read of the owner's rules, each with file, line and mend; `policy` is
+    `faults` what cannot be read of the owner's rules, each with file, line and fix; `policy` is
     then in `failed`.
     """
 
@@ -232,7 +232,7 @@ class CallResponse(CallResult):
 
 
 class ErrorResponse(BaseModel):
-    """What went wrong, and how to mend it."""
+    """What went wrong, and how to fix it."""
 
     status: Literal["error"]
     detail: str
@@ -252,7 +252,7 @@ B = TypeVar("B", bound=RequestBody)
 
 
 class RequestRefused(Exception):
-    """A request is not done; `detail` says how to mend it."""
+    """A request is not done; `detail` says how to fix it."""
 
     def __init__(
         self,

@@ -147,7 +147,7 @@ class ReloadReport(_Message):
     The names are the tools' exposed names, in order; `failed` names the sources that did not
     answer, and tools that are held back; `new` what known MCP servers have added, whenever that
     was, until a person has accepted it; `faults` what cannot be read of the owner's rules, each
-    with file, line and mend; `found` the exposed name of each tool that an announcement named, by
+    with file, line and fix; `found` the exposed name of each tool that an announcement named, by
     the name it gave, where there is such a tool.
     """
 

@@ -248,7 +248,7 @@ def _control_errors() -> Generator[None]:
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
         if (why := refusal_in(error)) is not None:
             raise LiveKitUnreachable(
-                f"LiveKit is outside: {why}; add it there, or mend LIVEKIT_URL."
+                f"LiveKit is outside: {why}; add it there, or fix LIVEKIT_URL."
             ) from error
         raise LiveKitUnreachable(
             "LiveKit cannot be reached; check LIVEKIT_URL and that the server runs."

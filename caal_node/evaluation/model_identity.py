@@ -74,7 +74,7 @@ async def identify(settings: Settings) -> Identity:
         api_key=key,
         deadlines=FETCH,
         start=f"start the server (Ollama: ollama serve), or set {variable}",
-        mend=f"run: ollama pull {settings.model}",
+        fix=f"run: ollama pull {settings.model}",
     )
     try:
         listed = (

@@ -203,7 +203,7 @@ class EvaluationStore:
         if isinstance(error, OSError) or "unable to open" in words or "readonly" in words:
             return ConfigError(
                 f"{self.path}: cannot be opened or written ({words}); "
-                "mend that, or set CAAL_STATE to another folder"
+                "fix that, or set CAAL_STATE to another folder"
             )
         return ConfigError(
             f"{self.path}: cannot be read ({words}); move it away, and validate again"

@@ -82,14 +82,14 @@ class ServerEmbedder:
             if api == "ollama"
             else {"model": model, "encoding_format": "float"}
         )
-        mend = f"run: ollama pull {model}" if api == "ollama" else "correct CAAL_EMBEDDING"
+        fix = f"run: ollama pull {model}" if api == "ollama" else "correct CAAL_EMBEDDING"
         self._new_transport: Final = lambda: HttpTransport(
             base_url,
             model=model,
             api_key=api_key,
             deadlines=TransportDeadlines(between=ANSWER_S),
             start="start it, or correct CAAL_EMBEDDING",
-            mend=mend,
+            fix=fix,
         )
         self._transport = self._new_transport()
 

@@ -35,7 +35,7 @@ _LEAST_ROOM: Final = int(_SMALLEST * _FIRST_SHARE)
 _TURNS: Final = 20
 """Turns that are kept at most when a question is shortened."""
 _NATIVE_FAILURES_MAX: Final = 3
-"""Times that asking once more may mend one kind of failure before the model is no longer asked
+"""Times that asking once more may fix one kind of failure before the model is no longer asked
 natively. Each time costs a request; asking by text costs a cold prompt, once."""
 _PLAIN_AFTER: Final = 2
 """Turns in a row that only a plain reply could end, after which plain replies come first."""

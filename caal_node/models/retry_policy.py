@@ -280,7 +280,7 @@ def repaired(question: Question, events: Iterable[Event]) -> Question:
     """Return `question` followed by the calls of `events` that cannot be made, and what is valid.
 
     They stand at the prompt's end, in the form of any call and its result, so that the model can
-    mend them. They stand in no history: the next turn does not see them.
+    fix them. They stand in no history: the next turn does not see them.
     """
     found: list[tuple[str, Mapping[str, Any]]] = []
     for event in events:

@@ -62,7 +62,7 @@ async def _judge(bounds: Sequence[NetworkPolicy], url: str, given_by: str) -> No
             why = "its name leads nowhere"
         if why is not None:
             logger.error(
-                "CAAL_NETWORK=%s refuses a room of LiveKit: %s; add it there, or mend %s",
+                "CAAL_NETWORK=%s refuses a room of LiveKit: %s; add it there, or fix %s",
                 policy.shown,
                 why,
                 given_by,

@@ -20,7 +20,7 @@ attribute fit them only where a glob takes everything."""
 
 
 def unused_globs(policy: Policy, tools: Sequence[Tool]) -> Iterator[str]:
-    """Yield a sentence with line and mend for each glob that fits none of `tools`."""
+    """Yield a sentence with line and fix for each glob that fits none of `tools`."""
     names = [name for exposed, spec in tools for name in spec.known_as(exposed)]
     sources = sorted({spec.source for _, spec in tools})
     claims = sorted({claim for _, spec in tools for claim in spec.annotations})
@@ -76,4 +76,4 @@ def _fits_one(glob: str, names: Sequence[str]) -> bool:
 
 
 def _unused(line: str, kind: str, glob: str) -> str:
-    return f"{line}: no {kind} is named {glob}; mend the name, or remove it"
+    return f"{line}: no {kind} is named {glob}; fix the name, or remove it"

@@ -113,10 +113,10 @@ class _RulePlaces:
     def line(self) -> str:
         return self._places.where(*PATH, self._number)
 
-    def error(self, key: str, mend: str) -> ConfigError:
+    def error(self, key: str, fix: str) -> ConfigError:
         where = self._places.where(*PATH, self._number, *([key] if key else []))
         name = f"tools.limits, {key}" if key else "tools.limits"
-        return ConfigError(f"{where}, {name}: {mend}")
+        return ConfigError(f"{where}, {name}: {fix}")
 
 
 def _rule(given: object, places: _RulePlaces) -> LimitRule:
@@ -126,8 +126,8 @@ def _rule(given: object, places: _RulePlaces) -> LimitRule:
     for key in table:
         if key not in _KEYS:
             near = get_close_matches(key, _KEYS, 1, 0.6)
-            mend = f"Did you mean {near[0]}?" if near else f"The keys are {', '.join(_KEYS)}."
-            raise places.error(key, f"there is no such key. {mend}")
+            fix = f"Did you mean {near[0]}?" if near else f"The keys are {', '.join(_KEYS)}."
+            raise places.error(key, f"there is no such key. {fix}")
     periods = [period for period in _PERIODS if period in table]
     quotas = {period: _quota(table[period], period, places) for period in periods}
     if not quotas:

@@ -69,9 +69,9 @@ class Policy:
     dry_run: bool = False
     """Whether no call runs at all: what would be allowed or asked is only told of."""
     faults: tuple[str, ...] = ()
-    """What could not be read, each with its file, line and mend."""
+    """What could not be read, each with its file, line and fix."""
     warnings: tuple[str, ...] = ()
-    """What was read, and is of no use, each with its file, line and mend."""
+    """What was read, and is of no use, each with its file, line and fix."""
     lines: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     """The places of `mode`, `dry_run` and of the globs in `effects`, where they have any."""
     limits: tuple[LimitRule, ...] = ()

@@ -1,6 +1,6 @@
 """Reads the `[tools]` table of `caal.toml` as a policy. What is wrong is a fault, and no exception.
 
-A fault names file, line and mend. Two rules that say different things of the same calls are one
+A fault names file, line and fix. Two rules that say different things of the same calls are one
 too, as nobody can tell which the owner meant.
 """
 
@@ -203,9 +203,9 @@ class _Reader:
         for key in given:
             if key not in known:
                 near = difflib.get_close_matches(key, known, 1, 0.6)
-                mend = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
-                mend = _REMOVED.get(key, mend) if not path else mend
-                self._fault((*path, key), _Wrong(f"there is no such key; {mend}"))
+                fix = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
+                fix = _REMOVED.get(key, fix) if not path else fix
+                self._fault((*path, key), _Wrong(f"there is no such key; {fix}"))
 
     def _note_covered(
         self,

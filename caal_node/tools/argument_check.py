@@ -16,7 +16,7 @@ from caal_node.tools.table import ToolEntry
 from mcp_bridge.security.schema_check import Fault, faults_of
 
 FAULTS_MAX: Final = 3
-"""Faults named at once: a model mends three, and loses its way in ten."""
+"""Faults named at once: a model fixes three, and loses its way in ten."""
 FAULT_CHARS: Final = 300
 """Characters of one fault, which quotes the value and names twenty that are allowed."""
 _CHOICES: Final = frozenset(

@@ -62,7 +62,7 @@ def load(name: str, where: str = "") -> type[ConfiguredToolset]:
         ) from error
     except (Exception, SystemExit) as error:  # an author's module may raise anything
         raise ConfigError(
-            f"{where}: {entry.value} cannot be imported ({_said(error)}); mend it, or tell its "
+            f"{where}: {entry.value} cannot be imported ({_said(error)}); fix it, or tell its "
             f"author"
         ) from error
     if not (isinstance(made, type) and issubclass(made, ConfiguredToolset)):

@@ -16,7 +16,7 @@ stack."""
 
 
 class DocumentSyntaxError(ValueError):
-    """The text cannot be read. `line` counts from 1; the message says how to mend it."""
+    """The text cannot be read. `line` counts from 1; the message says how to fix it."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)

@@ -278,7 +278,7 @@ KNOWN_KEYS: Final = tuple(ServerEntry.model_fields)
 def check_entry(place: FileValue) -> ServerEntry:
     """Checks the keys of an entry and the kinds of its values.
 
-    Raises: ConfigError, for the first fault, with its place and how to mend it.
+    Raises: ConfigError, for the first fault, with its place and how to fix it.
     """
     try:
         return ServerEntry.model_validate(place.members())
@@ -292,7 +292,7 @@ def check_entry(place: FileValue) -> ServerEntry:
 
 
 def _words(error: ErrorDetails, path: tuple[str | int, ...]) -> str:
-    """Says what is wrong and how to mend it."""
+    """Says what is wrong and how to fix it."""
     given = error["input"]
     match error["type"]:
         case "refused":

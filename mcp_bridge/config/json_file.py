@@ -105,7 +105,7 @@ class _Parser:
         try:
             return self._scalars.raw_decode(self._text, at)
         except json.JSONDecodeError as error:
-            self._fail(f"{error.msg.lower()}; mend the JSON here", error.pos)
+            self._fail(f"{error.msg.lower()}; fix the JSON here", error.pos)
         except ValueError as error:  # NaN and Infinity; an integer of thousands of digits
             self._fail(str(error), at)
 

@@ -238,7 +238,7 @@ def _read_env_file(place: FileValue, written: str, folder: Path) -> dict[str, st
                 place.refuse(fault)
             text = read_rest(opened, _MAX_ENV_FILE_BYTES).decode("utf-8-sig")
     except OSError as error:
-        place.refuse(f"{path.name} cannot be read ({error.strerror}); mend its path or mode")
+        place.refuse(f"{path.name} cannot be read ({error.strerror}); fix its path or mode")
     except ValueError:
         said = f"is over {_MAX_ENV_FILE_BYTES} bytes or no UTF-8; is it the right file?"
         place.refuse(f"{path.name} {said}")

@@ -70,7 +70,7 @@ def load_servers(
         answers: What people answered to `${input:ID}`.
 
     Raises:
-        ConfigError: the file cannot be read at all; names file, line and key, and says how to mend
+        ConfigError: the file cannot be read at all; names file, line and key, and says how to fix
             it.
     """
     file = os.fspath(path)
@@ -79,7 +79,7 @@ def load_servers(
     except FileNotFoundError:
         if missing_ok:
             return ()
-        raise ConfigError("there is no such file; create it, or mend the path", file=file) from None
+        raise ConfigError("there is no such file; create it, or fix the path", file=file) from None
     given = answers.of(path) if answers else None
     found = parse_servers(text, file=file, environ=environ, room_path=room_path, answers=given)
     for config in found:
@@ -261,7 +261,7 @@ def read_text(path: Path, file: str) -> str:
         raise
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise ConfigError(f"cannot be read ({reason}); mend its path or mode", file=file) from None
+        raise ConfigError(f"cannot be read ({reason}); fix its path or mode", file=file) from None
 
 
 def _check_owner(handle: int, path: Path, file: str) -> None:

@@ -86,8 +86,8 @@ def in_our_words(place: FileValue, context: FileContext) -> tuple[FileValue, tup
             theirs[ours] = key
     if entry.keys().isdisjoint(("command", "url")):
         near = next((key for key in unknown if _nearest(key) in ("command", "url")), "")
-        mend = f'rename "{near}" to "{_nearest(near)}"' if near else "add one"
-        place.refuse(f'has neither "command" nor "url"; {mend}')
+        fix = f'rename "{near}" to "{_nearest(near)}"' if near else "add one"
+        place.refuse(f'has neither "command" nor "url"; {fix}')
     if "command" not in entry and isinstance(env := entry.get("env"), dict):
         del entry["env"]
         if env:

@@ -157,7 +157,7 @@ class ToolRegistry:
 
     @property
     def held(self) -> Mapping[str, str]:
-        """For each tool that is held back, as `server__tool`: why, and how to mend it."""
+        """For each tool that is held back, as `server__tool`: why, and how to fix it."""
         return {
             f"{server}__{shown_name(tool)}": why
             for server, vetted in self.vetted.items()
@@ -341,7 +341,7 @@ class ServerManager:
 
     @property
     def failed(self) -> Mapping[str, str]:
-        """For each server that is down: what is wrong with it and how to mend it.
+        """For each server that is down: what is wrong with it and how to fix it.
 
         The same for each tool that is held back, as `server__tool`.
         """

@@ -348,7 +348,7 @@ class ServerSession:
 
     @property
     def failure(self) -> str | None:
-        """What is wrong, or what a first start takes its time for, and how to mend it, on one
+        """What is wrong, or what a first start takes its time for, and how to fix it, on one
         line; None while nothing is."""
         return self._actor.failure or self._actor.waiting
 

@@ -1,7 +1,7 @@
 """All errors that mcp_bridge raises, in one tree.
 
     BridgeError
-    ├── ConfigError         the file of servers is wrong; the message names file, line, key and mend
+    ├── ConfigError         the file of servers is wrong; the message names file, line, key and fix
     ├── UnknownTool         the name is not in the table
     ├── BadArguments        the arguments cannot be sent as they are
     ├── ServerUnavailable   the server could not be reached, or went away during the call
@@ -25,7 +25,7 @@ class BridgeError(Exception):
 
 
 class ConfigError(BridgeError):
-    """The file of servers is wrong: `FILE:LINE: KEY: what is wrong; how to mend it`."""
+    """The file of servers is wrong: `FILE:LINE: KEY: what is wrong; how to fix it`."""
 
     def __init__(self, message: str, *, file: str = "", line: int = 0, key: str = "") -> None:
         parts = (f"{file}:{line}" if file and line else file, key, message)
@@ -84,7 +84,7 @@ class ServerError(_ServerFailure):
 
 
 class EmbeddingUnavailable(BridgeError):
-    """Texts cannot be embedded now. The message is one line and says how to mend it."""
+    """Texts cannot be embedded now. The message is one line and says how to fix it."""
 
 
 def why_not_permitted(error: BaseException) -> str:

@@ -73,9 +73,9 @@ class ServerConfig:
     off_because: str = ""
     """Why the server is not enabled, where that is known."""
     fault: str = ""
-    """What is wrong with its entry, with file, line, key and mend: such a server is down."""
+    """What is wrong with its entry, with file, line, key and fix: such a server is down."""
     remarks: tuple[str, ...] = ()
-    """What its entry holds that was passed over, each with its place and mend."""
+    """What its entry holds that was passed over, each with its place and fix."""
     asks: tuple[AskedInput, ...] = ()
     only_tools: frozenset[str] | None = None
     """The server's own names of its tools that are offered; None offers all."""

@@ -59,7 +59,7 @@ class ServerStatus:
     connect_ms: int | None
     """How long the last connection took; None where there was none."""
     error: str | None
-    """What is wrong and how to mend it, on one line."""
+    """What is wrong and how to fix it, on one line."""
     notes: tuple[str, ...]
     """What was left out of its tools, and why; for a server that is off, why it is off."""
     protocol: str | None = None

@@ -25,7 +25,7 @@ _WRITE: Final = 2
 
 
 def fault(handle: int, path: Path) -> str | None:
-    """Says what is wrong with an open file, and how to mend it; None where nothing is.
+    """Says what is wrong with an open file, and how to fix it; None where nothing is.
 
     Owner and mode are the open file's own, so that no other can be put in its place meanwhile.
     """
@@ -44,7 +44,7 @@ def fault(handle: int, path: Path) -> str | None:
 
 
 def folder_fault(folder: Path, user: int) -> str | None:
-    """Says who else may put another file in the place of one in this folder, and how to mend it.
+    """Says who else may put another file in the place of one in this folder, and how to fix it.
 
     In a folder as /tmp is (sticky) each user may replace their own files alone.
     """

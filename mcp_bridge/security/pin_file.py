@@ -68,7 +68,7 @@ class PinFile:
     lost: str = ""
     """Why nobody can say what was accepted; every tool waits then. Empty where it is known."""
     fault: str = ""
-    """Why the file can neither be read nor written, and the mend."""
+    """Why the file can neither be read nor written, and the fix."""
     missing: bool = False
     unsaved: bool = False
     """Whether it is not on disk as it is here."""
@@ -131,4 +131,4 @@ def _damaged(path: Path) -> Path:
 def _fault(path: Path, error: OSError) -> str:
     if (other := no_folder(path.parent)) is not None:
         return f"{other} is a file where a folder should be; move it away"
-    return f"{path} cannot be read ({error.strerror}); mend its mode"
+    return f"{path} cannot be read ({error.strerror}); fix its mode"

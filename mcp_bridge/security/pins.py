@@ -52,7 +52,7 @@ class VettedTools:
 
     offered: tuple[ToolDefinition, ...]
     held: Mapping[str, str]
-    """For each tool that is not offered: why, and how to mend it."""
+    """For each tool that is not offered: why, and how to fix it."""
     added: tuple[str, ...] = ()
     """Those of `offered` that the known server added and nobody has accepted yet."""
     notes: tuple[str, ...] = ()
@@ -226,8 +226,8 @@ class Pins:
     def _notes(self, config: ServerConfig, known: PinFile, added: Sequence[str]) -> Sequence[str]:
         notes: list[str] = []
         if added:
-            mend = f"read and accept them: caal-node tools --accept {config.name}"
-            notes.append(f"has added {_listed(added, known)}; {mend}")
+            fix = f"read and accept them: caal-node tools --accept {config.name}"
+            notes.append(f"has added {_listed(added, known)}; {fix}")
         if self._unwritten and known.unsaved:
             notes.append(f"what was seen of it is not kept ({self._unwritten})")
         return notes
@@ -340,7 +340,7 @@ class _Rules:
         return {_folded(name): name for name, pin in self._known.tools.items() if pin.accepted}
 
     def why_held(self, name: str, pin: Pin) -> str:
-        """Says why a tool is not offered, and the mend; nothing for one that is."""
+        """Says why a tool is not offered, and the fix; nothing for one that is."""
         if pin.accepted and not pin.waiting:
             return ""
         accept = f"read and accept it: caal-node tools --accept {_full_name(self._known, name)}"

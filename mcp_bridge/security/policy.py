@@ -99,8 +99,8 @@ def judged(name: str, named: Named, places: Places) -> Iterator[Finding | Inner]
         case "command of cmd":
             if char := first_char(BATCH_CHARS, [what, *rest]):
                 reason = f"cmd.exe would read {char!r} in them"
-                mend = "start the program itself"
-                yield Finding("args", reason, mend, "metacharacters")
+                fix = "start the program itself"
+                yield Finding("args", reason, fix, "metacharacters")
             elif plain_name(what) not in LAUNCHERS:
                 yield shell("args", "cmd")
             else:
@@ -149,12 +149,12 @@ def _module(name: str, what: str, rest: tuple[str, ...]) -> Iterator[Finding | I
 
 
 def shell(key: str, name: str) -> Finding:
-    mend = "start the program itself, or a script by its own path"
-    return Finding(key, f"{name} is a shell", mend, "command")
+    fix = "start the program itself, or a script by its own path"
+    return Finding(key, f"{name} is a shell", fix, "command")
 
 
-def code(reason: str, mend: str = "name the server's own script, module or package") -> Finding:
-    return Finding("args", reason, mend, "eval")
+def code(reason: str, fix: str = "name the server's own script, module or package") -> Finding:
+    return Finding("args", reason, fix, "eval")
 
 
 def first_char(chars: frozenset[str], texts: Iterable[str]) -> str:
@@ -210,11 +210,11 @@ def judge(
     try:
         yield from _program(command, args, places, "command", 0)
     except (OSError, ValueError):  # a path that no system takes
-        yield Finding("args", "cannot be looked up", "mend the paths in it", "command")
+        yield Finding("args", "cannot be looked up", "fix the paths in it", "command")
     if windows and (char := char_for_batch_file(places.located(command) or command, args)):
         reason = f"cmd.exe would read {char!r} in them, since the command is a batch file"
-        mend = "start the program behind it (node, python)"
-        yield Finding("args", reason, mend, "metacharacters")
+        fix = "start the program behind it (node, python)"
+        yield Finding("args", reason, fix, "metacharacters")
 
 
 def _program(

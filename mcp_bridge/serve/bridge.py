@@ -290,7 +290,7 @@ class Bridge:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise ConfigError(
-                f"cannot listen at {host}:{port} ({reason}); mend --host or --port"
+                f"cannot listen at {host}:{port} ({reason}); fix --host or --port"
             ) from None
         self.port = self._servers[0].sockets[0].getsockname()[1]
         return self

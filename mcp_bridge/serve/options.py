@@ -121,7 +121,7 @@ class ServeOptions:
         return tuple(what for what, missing in lacks.items() if missing)
 
     def check(self) -> None:
-        """Raises: ConfigError, which says how to mend it."""
+        """Raises: ConfigError, which says how to fix it."""
         if not self.command:
             raise ConfigError("no command; write it behind --, as in: mcp-bridge serve -- uvx NAME")
         if not self.is_local and not self.insecure and (missing := self.missing()):
@@ -162,7 +162,7 @@ def tls_context(files: TlsFiles | None) -> ssl.SSLContext | None:
         ) from None
     except OSError as error:
         raise ConfigError(
-            f"--tls-cert, --tls-key: {error.strerror}; mend their paths or modes"
+            f"--tls-cert, --tls-key: {error.strerror}; fix their paths or modes"
         ) from None
     return context
 
@@ -199,7 +199,7 @@ def _read_token(file: Path) -> str:
             return read_rest(opened, _MAX_TOKEN_FILE_BYTES).decode()
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise ConfigError(f"--token-file {file}: {reason}; mend its path or mode") from None
+        raise ConfigError(f"--token-file {file}: {reason}; fix its path or mode") from None
     except ValueError:
         raise ConfigError(f"--token-file {file}: is no text, or a long one; {_MAKE_ONE}") from None
 

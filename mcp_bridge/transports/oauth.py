@@ -86,7 +86,7 @@ class SignInRequests:
     async def check(self, url: str) -> Sequence[str]:
         """Gives the public addresses that `url` may be asked at; none where any will do.
 
-        Raises: ServerUnavailable, with the mend; httpx2.ConnectError.
+        Raises: ServerUnavailable, with the fix; httpx2.ConnectError.
         """
         try:
             parts, origin = urlsplit(url), origin_of(url)
@@ -99,14 +99,14 @@ class SignInRequests:
             raise self._refusal(url, "not encrypted; it has to be https://")
         if origin in self._own:
             return ()
-        mend = "if that is yours, name it in authorization_servers"
+        fix = "if that is yours, name it in authorization_servers"
         if parts.scheme != "https" or is_loopback(url):
-            raise self._refusal(url, f"neither its own address nor a public one; {mend}")
+            raise self._refusal(url, f"neither its own address nor a public one; {fix}")
         if _proxy_of(url) is not None and _NUMBER.fullmatch(host) is None:
             return ()  # the owner's proxy looks names up, and decides what it reaches
         found = await self._look_up(host, parts.port or 443)
         if not found or not all(map(is_public, found)):
-            raise self._refusal(url, f"neither its own address nor a public one; {mend}")
+            raise self._refusal(url, f"neither its own address nor a public one; {fix}")
         return found
 
     async def send(self, request: httpx2.Request) -> httpx2.Response:
@@ -268,7 +268,7 @@ class OAuth:
     client_metadata_url: str | None = None
     """An https:// document about this client, for servers that take one in place of registering."""
     client_name: str = "mcp-bridge"
-    mend: str = "sign in to {server}"
+    fix: str = "sign in to {server}"
     """What a person is to do where nobody can be shown a page."""
     look_up: LookUp = look_up
     """Finds the addresses of a name that a sign-in leads to."""
@@ -283,7 +283,7 @@ class OAuth:
             return None
         store = self.stores(config)
         wanted = ServerUnavailable(
-            config.name, f"wants a person to sign in; {self.mend.replace('{server}', config.name)}"
+            config.name, f"wants a person to sign in; {self.fix.replace('{server}', config.name)}"
         )
         requests = SignInRequests(config, self.look_up)
         page = _SignInPage(config.name, self.sign_in, wanted, requests)

@@ -341,13 +341,13 @@ def _find_program(config: ServerConfig) -> _ProgramStart:
     cwd = Path(expand_home(config.cwd)) if config.cwd else None
     if cwd is not None and not cwd.is_dir():
         raise ServerUnavailable(
-            config.name, f"its cwd {str(cwd)!r} is no folder; make it or mend it"
+            config.name, f"its cwd {str(cwd)!r} is no folder; make it or fix it"
         )
     command = config.command
     program = located(command, cwd, environ.get("PATH"))
     if program is None:
-        mend = "put its arguments into args" if " " in command else "install it, or mend its path"
-        raise ServerUnavailable(config.name, f"the command {command!r} was not found; {mend}")
+        fix = "put its arguments into args" if " " in command else "install it, or fix its path"
+        raise ServerUnavailable(config.name, f"the command {command!r} was not found; {fix}")
     folder, supervisor = str(cwd) if cwd else None, _compiled(_SUPERVISOR)
     mark = new_mark()
     group = make_group(mark) if _has_supervisors() else ""
@@ -397,7 +397,7 @@ async def spawn(config: ServerConfig) -> ServerProcess:
         if not isinstance(error, OSError | ValueError):
             raise
         reason = error.strerror if isinstance(error, OSError) else "a value holds a NUL"
-        raise ServerUnavailable(config.name, f"could not be started ({reason}); mend it") from None
+        raise ServerUnavailable(config.name, f"could not be started ({reason}); fix it") from None
     finally:
         if watched is not None:
             os.close(watched)

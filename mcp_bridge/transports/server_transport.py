@@ -82,7 +82,7 @@ class HttpMonitor:
         self._flooded: Final = flooded
         self._endpoint: Final = endpoint
         self.refused = ""
-        """Why a response was not taken, and how to mend it."""
+        """Why a response was not taken, and how to fix it."""
         self.status: int | None = None
         """The status of the last response."""
         self.session: Mapping[str, str] = {}
@@ -130,7 +130,7 @@ class HttpMonitor:
         if not same_origin(str(response.url), where):
             parts = urlsplit(where)
             host = f"{parts.scheme}://{parts.hostname}" if parts.hostname else "elsewhere"
-            self._refuse(f"redirects to {host[:100]}, where its token does not go; mend the url")
+            self._refuse(f"redirects to {host[:100]}, where its token does not go; fix the url")
 
     def _refuse(self, reason: str) -> NoReturn:
         self.refused = reason
@@ -352,7 +352,7 @@ class ServerTransport:
         """Tells whether what ended this connection may pass by itself, so that we try again
         unasked.
 
-        What never came up is for a person to mend, but for an address where nothing answers yet.
+        What never came up is for a person to fix, but for an address where nothing answers yet.
         """
         if ready or self._inbound.flooded:
             return not self._inbound.flooded
@@ -372,7 +372,7 @@ class ServerTransport:
         return one_line(self.secrets.redact_message(error.message))
 
     def explain_late(self, allowed_s: float) -> str:
-        """Says on one line why the server may not have been ready in time, and how to mend it."""
+        """Says on one line why the server may not have been ready in time, and how to fix it."""
         if junk := self._junk:
             return f"was not ready within {allowed_s:g} s, and {junk}"
         said = "see that it starts, or raise connect_timeout"
@@ -388,16 +388,16 @@ class ServerTransport:
         return f"writes to stdout what is no MCP message ({line!r}); its logs belong on stderr"
 
     def explain_end(self, error: BaseException | None, ready: bool) -> str:
-        """Says on one line what ended this connection, `ready` or not yet, and how to mend it."""
+        """Says on one line what ended this connection, `ready` or not yet, and how to fix it."""
         if self.closed is not None:
             far = self.config.transport != "stdio"
             if ready:
-                mend = "the next call connects again" if far else "the next call starts it again"
+                fix = "the next call connects again" if far else "the next call starts it again"
             else:
-                mend = "look into its bridge's log" if far else "mend its command, args or env"
+                fix = "look into its bridge's log" if far else "fix its command, args or env"
             if not ready and (junk := self._junk):
                 return f"{self.closed}, and it {junk}"
-            return f"{self.closed}; {mend}"
+            return f"{self.closed}; {fix}"
         if self._monitor.refused:
             return self._monitor.refused
         errors = list(_single_errors(error)) if error else []
@@ -423,11 +423,11 @@ class ServerTransport:
         parts = urlsplit(self.config.url)
         where = f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
         if "SSL" in str(error) or "certificate" in str(error):
-            return f"has no certificate to be trusted at {where}; mend it, or the url"
+            return f"has no certificate to be trusted at {where}; fix it, or the url"
         if said := why_not_permitted(error):
-            return f"may not be connected to at {where} ({said}); allow it, or mend the url"
+            return f"may not be connected to at {where} ({said}); allow it, or fix the url"
         if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-            return f"nothing answers at {where}; start it, or mend the url"
+            return f"nothing answers at {where}; start it, or fix the url"
         return f"the connection to {where} broke ({type(error).__name__})"
 
 
@@ -443,9 +443,9 @@ def is_unsent(error: BaseException) -> bool:
 def _explain_status(status: int) -> str:
     match status:
         case 401 | 403:
-            return f"refused us (HTTP {status}); set or mend its token"
+            return f"refused us (HTTP {status}); set or fix its token"
         case 404 | 405:
-            return f"has no MCP endpoint there (HTTP {status}); mend the path of the url"
+            return f"has no MCP endpoint there (HTTP {status}); fix the path of the url"
         case _:
             return f"answered HTTP {status}; look into its log"
 

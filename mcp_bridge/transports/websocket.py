@@ -111,7 +111,7 @@ async def websocket_transport(
     caller leaves.
 
     Raises:
-        ServerUnavailable: there is no connection; it says why and how to mend it.
+        ServerUnavailable: there is no connection; it says why and how to fix it.
     """
     socket = await _connected(config)
     to_session, from_server = anyio.create_memory_object_stream[Incoming](0)
@@ -194,16 +194,16 @@ async def _connected(config: ServerConfig) -> ClientConnection:
     except InvalidStatus as error:
         reason = _explain_status(error.response.status_code)
     except InvalidHandshake as error:
-        reason = f"is no WebSocket server at {where} ({type(error).__name__}); mend the url"
+        reason = f"is no WebSocket server at {where} ({type(error).__name__}); fix the url"
     except TimeoutError:
-        reason = f"does not answer at {where}; see that it runs, or mend the url"
+        reason = f"does not answer at {where}; see that it runs, or fix the url"
     except ssl.SSLError:
-        reason = f"has no certificate to be trusted at {where}; mend it, or the url"
+        reason = f"has no certificate to be trusted at {where}; fix it, or the url"
     except PermissionError as error:
         said = why_not_permitted(error)
-        reason = f"may not be connected to at {where} ({said}); allow it, or mend the url"
+        reason = f"may not be connected to at {where} ({said}); allow it, or fix the url"
     except OSError:
-        reason = f"nothing answers at {where}; start it, or mend the url"
+        reason = f"nothing answers at {where}; start it, or fix the url"
     except ImportError:
         reason = "is behind a SOCKS proxy, which needs the package python-socks; install it"
     raise ServerUnavailable(config.name, reason)
@@ -223,16 +223,16 @@ def _tls_context(config: ServerConfig) -> ssl.SSLContext | None:
 def _explain_status(status: int) -> str:
     match status:
         case 401:
-            mend = "set or mend its token"
+            fix = "set or fix its token"
         case 403 | 421:
-            mend = "let the bridge allow our host name (--allow-host), or mend the url"
+            fix = "let the bridge allow our host name (--allow-host), or fix the url"
         case 404 | 426:
-            mend = "mend the path of the url"
+            fix = "fix the path of the url"
         case 503:
-            mend = "it is shutting down or full; try again later"
+            fix = "it is shutting down or full; try again later"
         case _:
-            mend = "look into its log"
-    return f"refused the connection (HTTP {status}); {mend}"
+            fix = "look into its log"
+    return f"refused the connection (HTTP {status}); {fix}"
 
 
 def _reason(closed: ConnectionClosed) -> str:

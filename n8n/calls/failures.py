@@ -25,7 +25,7 @@ MAX_ERROR_CHARS: Final = 300
 MAX_MESSAGE_CHARS: Final = 1_000
 """How much of n8n's own message is looked at: it names a webhook at most."""
 SEE_EXECUTION: Final = "look at its latest execution in n8n"
-"""The mend where n8n's answer does not say what went wrong."""
+"""The fix where n8n's answer does not say what went wrong."""
 _NODE_FAILED: Final = "Error in workflow"
 """A node failed; only the record of the run says which, and why."""
 _NO_DATA: Final = (
@@ -61,12 +61,12 @@ def failure_of(tool: WorkflowTool, response: HttpResponse) -> N8nError:
     """Return the error for a response that is not a 2xx."""
     body = mapping(_json(response))
     message = str(_first_line(str(body.get("message") or "")[:MAX_MESSAGE_CHARS]))
-    kind, told, mend = _classify(tool, response, body, message)
+    kind, told, fix = _classify(tool, response, body, message)
     return N8nError(
         kind,
         told,
         status=response.status,
-        mend=mend,
+        fix=fix,
         retry_after_s=response.retry_after_s if response.status == 429 else None,
         spoken=words_to_speak(body, tool) if kind in ("rejected", "workflow_failed") else None,
     )
@@ -75,7 +75,7 @@ def failure_of(tool: WorkflowTool, response: HttpResponse) -> N8nError:
 def run_failed(tool: WorkflowTool, status: int) -> N8nError:
     """Return the error for a run of which the reply says no more than that it failed."""
     message = f"{tool.name} failed while it was running."
-    return N8nError("workflow_failed", message, status=status, mend=SEE_EXECUTION)
+    return N8nError("workflow_failed", message, status=status, fix=SEE_EXECUTION)
 
 
 def packed(tool: WorkflowTool, response: HttpResponse) -> N8nError:
@@ -85,7 +85,7 @@ def packed(tool: WorkflowTool, response: HttpResponse) -> N8nError:
         f"{tool.name} sent its answer packed ({response.packing}), so it cannot be read. It may "
         "have done its work: do not call it again for the same thing.",
         status=response.status,
-        mend="switch compression off in the workflow's answer, or in the proxy before n8n",
+        fix="switch compression off in the workflow's answer, or in the proxy before n8n",
     )
 
 
@@ -98,44 +98,44 @@ def words_to_speak(body: Mapping[str, Any], tool: WorkflowTool) -> str | None:
 def _classify(
     tool: WorkflowTool, response: HttpResponse, body: Mapping[str, Any], message: str
 ) -> tuple[CallFailure, str, str | None]:
-    """Return the kind of a failure, what the model is told, and the mend for a person."""
+    """Return the kind of a failure, what the model is told, and the fix for a person."""
     status, name = response.status, tool.name
     if status == 404 and _WRONG_METHOD.search(message):
-        mend = f"its webhook does not take {tool.method} any more: reload the tools"
-        return "wrong_method", f"{name} has changed and cannot be called now.", mend
+        fix = f"its webhook does not take {tool.method} any more: reload the tools"
+        return "wrong_method", f"{name} has changed and cannot be called now.", fix
     if status == 404 and _NOT_REGISTERED.search(message):
-        mend = "the workflow is inactive or its path has changed: activate it, reload the tools"
-        return "not_registered", f"{name} is switched off at the moment.", mend
+        fix = "the workflow is inactive or its path has changed: activate it, reload the tools"
+        return "not_registered", f"{name} is switched off at the moment.", fix
     is_challenge = response.headers.get("www-authenticate") == _CHALLENGE
     if status in (401, 403) and (tool.auth_kind != "none" or is_challenge):
-        mend = f"its webhook wants {tool.auth_kind} credentials: configure them for {tool.path}"
+        fix = f"its webhook wants {tool.auth_kind} credentials: configure them for {tool.path}"
         if tool.auth_kind == "none":
-            mend = "its webhook wants credentials by now, or has `Ignore Bots` on: reload the tools"
-        return "auth", f"{name} refused this assistant's credentials.", mend
+            fix = "its webhook wants credentials by now, or has `Ignore Bots` on: reload the tools"
+        return "auth", f"{name} refused this assistant's credentials.", fix
     if status == 403 and _plain_text(response) == _NOT_ALLOWED:
-        mend = "the option IP(s) Allowlist of its webhook does not list this machine"
-        return "auth", f"{name} does not take calls from this assistant's machine.", mend
+        fix = "the option IP(s) Allowlist of its webhook does not list this machine"
+        return "auth", f"{name} does not take calls from this assistant's machine.", fix
     if status == 429:
         return "rate_limited", f"{name} takes no more calls for a while.", None
     if status == 422 and message == "Failed to parse request body":
         return "invalid_arguments", f"n8n could not read the arguments of {name}.", None
     if 300 <= status < 400:
-        mend = "a redirect is not followed: let the workflow answer with data"
-        return "redirected", f"{name} answered with a redirect instead of a result.", mend
+        fix = "a redirect is not followed: let the workflow answer with data"
+        return "redirected", f"{name} answered with a redirect instead of a result.", fix
     if status < 500 and is_builtin_reply(body):
         told = f"{name} cannot run ({message[:MAX_ERROR_CHARS]})."
         return "workflow_failed", told, message
     if status < 500:
         return "rejected", f"{name} refused the call ({status}): {_own_error(response)}", None
     if "timed out" in message:
-        mend = "the workflow hit its own time limit (Settings > Timeout)"
-        return "workflow_timeout", f"{name} took too long and was stopped by n8n.", mend
+        fix = "the workflow hit its own time limit (Settings > Timeout)"
+        return "workflow_timeout", f"{name} took too long and was stopped by n8n.", fix
     if message == _NO_RESPOND_NODE:
-        mend = "add a Respond to Webhook node, or set Respond to `When Last Node Finishes`"
-        return "workflow_failed", f"{name} has no node that answers.", mend
+        fix = "add a Respond to Webhook node, or set Respond to `When Last Node Finishes`"
+        return "workflow_failed", f"{name} has no node that answers.", fix
     if message in _NO_ITEM:
-        mend = "its last node had no items: let it always output data, or use a Respond node"
-        return "workflow_failed", f"{name} ended without a result.", mend
+        fix = "its last node had no items: let it always output data, or use a Respond node"
+        return "workflow_failed", f"{name} ended without a result.", fix
     if message in (_NODE_FAILED, "") or "problem executing the workflow" in message:
         own = "" if message or not body else _own_error(response)
     else:

@@ -104,7 +104,7 @@ class ApiClient:
         max_bytes: int = MAX_BODY_BYTES,
         **request: Any,
     ) -> HttpResponse:
-        """Return the response of a 2xx. Raises N8nError, which says the mend, for all others.
+        """Return the response of a 2xx. Raises N8nError, which says the fix, for all others.
 
         `keep_back` is how many requests of the rate limiter are to be left for others.
         """

@@ -35,7 +35,7 @@ class N8nError(Exception):
 
     `str()` is one line without secrets and without a stack trace. After a call it is written for
     the model, which can act on it. After a discovery it is written for the person who set n8n up,
-    and says how to mend the fault. `mend` of a failed call is for that person too, never for the
+    and says how to fix the fault. `fix` of a failed call is for that person too, never for the
     model.
     """
 
@@ -45,7 +45,7 @@ class N8nError(Exception):
         message: str,
         *,
         status: int | None = None,
-        mend: str | None = None,
+        fix: str | None = None,
         retry_after_s: float | None = None,
         spoken: str | None = None,
     ) -> None:
@@ -54,7 +54,7 @@ class N8nError(Exception):
         self.message = message
         self.status = status
         """The HTTP status that caused it, if there was one."""
-        self.mend = mend
+        self.fix = fix
         self.retry_after_s = retry_after_s
         """How many seconds n8n asked to wait (`rate_limited` only)."""
         self.spoken = spoken

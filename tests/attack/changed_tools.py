@@ -70,7 +70,7 @@ class Owner:
             return [entry.exposed for entry in agent.table]
 
     async def doctor(self) -> str:
-        return " ".join(f"{found.found} {found.mend}" for found in await check_mcp(self.settings))
+        return " ".join(f"{found.found} {found.fix}" for found in await check_mcp(self.settings))
 
     async def accepts(self, name: str) -> str:
         """What `caal-node tools --accept` prints."""

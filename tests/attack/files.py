@@ -214,7 +214,7 @@ async def others_write(probe: Probe) -> Ending:
 
 @attack(FILES, "a file where the folder for state should be", deadline_s=6)
 async def state_is_a_file(probe: Probe) -> Ending:
-    """The session's model is made all the same, and doctor names the mend that there is."""
+    """The session's model is made all the same, and doctor names the fix that there is."""
     with _folder() as folder:
         state = folder / "state"
         state.write_text("no folder", encoding="utf-8")
@@ -228,7 +228,7 @@ async def state_is_a_file(probe: Probe) -> Ending:
             [held] = pins.vet(CONFIG, [TOOL]).held.values()
             [check] = [one for one in CHECKS if one.name == "state"]
             [found] = await check.run(Settings())
-            return model.model, held, f"{found.status}: {found.found} {found.mend}"
+            return model.model, held, f"{found.status}: {found.found} {found.fix}"
 
         try:
             model, held, doctor = await probe.watch(start)

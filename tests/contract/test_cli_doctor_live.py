@@ -55,10 +55,10 @@ async def test_livekit_with_its_keys_is_in_order(livekit: LiveKit) -> None:
 async def test_livekit_with_other_keys_or_elsewhere_fails(livekit: LiveKit) -> None:
     [check] = await check_livekit(keys(livekit, secret="x" * 40))
     assert check.status == "fail"
-    assert "LIVEKIT_API_SECRET" in check.mend
+    assert "LIVEKIT_API_SECRET" in check.fix
     [check] = await check_livekit(keys(livekit, url=f"ws://127.0.0.1:{free_port()}"))
     assert check.status == "fail"
-    assert "LIVEKIT_URL" in check.mend
+    assert "LIVEKIT_URL" in check.fix
 
 
 @pytest.mark.livekit
@@ -98,7 +98,7 @@ def test_a_fault_in_a_workflows_notes_is_told_with_its_workflow_and_the_next_com
     assert found.status == "warn"
     assert "Forecast: line 3: the ---schema block: it is no JSON" in found.found
     assert found.found.endswith("comma too many? and 1 more")
-    assert found.mend == "See all of them: caal-node n8n check --instance"
+    assert found.fix == "See all of them: caal-node n8n check --instance"
 
 
 async def test_a_service_that_is_away_is_not_answered_with_setting_it_up(tmp_path: Path) -> None:
@@ -106,13 +106,13 @@ async def test_a_service_that_is_away_is_not_answered_with_setting_it_up(tmp_pat
     table = f'[toolsets.home_assistant]\nurl = "{url}"\ntoken = "t"\n'
     (tmp_path / "caal.toml").write_text(table, encoding="utf-8")
     [away] = await check_toolsets(load_settings({}, tmp_path / "caal.toml"))
-    assert (away.status, away.mend) == (
+    assert (away.status, away.fix) == (
         "fail",
         "See whether it is on, and can be reached from here.",
     )
     (tmp_path / "caal.toml").write_text("[toolsets.home_assistant]\n", encoding="utf-8")
     [unset] = await check_toolsets(load_settings({}, tmp_path / "caal.toml"))
-    assert (unset.status, unset.mend) == ("fail", "Run: caal-node tools add home_assistant")
+    assert (unset.status, unset.fix) == ("fail", "Run: caal-node tools add home_assistant")
 
 
 async def test_n8n_with_a_wrong_token_no_token_or_elsewhere_fails() -> None:
@@ -125,11 +125,11 @@ async def test_n8n_with_a_wrong_token_no_token_or_elsewhere_fails() -> None:
     async with RecordedN8n() as r:
         refused = await found(n8n_url=r.base_url, n8n_api_key="wrong")
         assert "refused N8N_API_KEY" in refused.found
-        assert "make a new one" in refused.mend
+        assert "make a new one" in refused.fix
         assert "N8N_API_KEY" in (await found(n8n_url=r.base_url)).found
     nobody = await found(n8n_url=f"http://127.0.0.1:{free_port()}", n8n_api_key="k")
     assert "cannot be reached" in nobody.found
-    assert "N8N_URL" in nobody.mend
+    assert "N8N_URL" in nobody.fix
 
 
 async def test_mcp_servers_are_told_one_by_one(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ async def test_mcp_servers_are_told_one_by_one(tmp_path: Path) -> None:
     assert "MCP 20" in checks["mcp time"].found, "the version that is spoken"
     assert checks["mcp broken"].status == "fail"
     assert checks["mcp broken"].found.startswith("down, over stdio: exited with code 1: no licence")
-    assert checks["mcp broken"].mend
+    assert checks["mcp broken"].fix
     assert checks["mcp off"].found.startswith("off: ")
     assert "CAAL_NO_SUCH_VARIABLE is not set" in checks["mcp unset"].found
 

@@ -46,9 +46,9 @@ async def test_try_shows_what_the_model_gets(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize(
-    ("name", "heard", "model", "mend"),
+    ("name", "heard", "model", "fix"),
     [
-        ("fails_last_node", "workflow_failed", "Upstream CRM said no", "mend its node Stop"),
+        ("fails_last_node", "workflow_failed", "Upstream CRM said no", "fix its node Stop"),
         ("fails_handled", "workflow_refused", "unknown city", None),
         ("timeout_2s", "workflow_stopped", "took too long", "its own time limit"),
         ("secure_lookup", "workflow_locked", "refused this assistant", "configure them"),
@@ -56,12 +56,12 @@ async def test_try_shows_what_the_model_gets(capsys: pytest.CaptureFixture[str])
     ],
 )
 async def test_try_shows_what_a_person_hears_of_a_failure(
-    capsys: pytest.CaptureFixture[str], name: str, heard: str, model: str, mend: str | None
+    capsys: pytest.CaptureFixture[str], name: str, heard: str, model: str, fix: str | None
 ) -> None:
     printed = await tried(capsys, name, "city=x")
     assert printed["person"] == sentence(heard)
     assert model in printed["model"]
-    assert (mend or "") in (printed["mend"] or "")
+    assert (fix or "") in (printed["fix"] or "")
 
 
 async def test_try_uses_the_configured_credentials(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +85,7 @@ async def test_try_tells_a_person_as_much(capsys: pytest.CaptureFixture[str]) ->
         ("get_weather", ["Paris"], "'Paris': write an argument as key=value"),
     ],
 )
-async def test_a_wrong_word_is_told_with_its_mend(name: str, pairs: list[str], words: str) -> None:
+async def test_a_wrong_word_is_told_with_its_fix(name: str, pairs: list[str], words: str) -> None:
     async with RecordedN8n() as recorded:
         with pytest.raises(ConfigError, match=words):
             await try_workflow(settings_of(recorded), name, pairs, as_json=False)
@@ -152,7 +152,7 @@ def test_a_file_is_checked_without_any_n8n(
     out = capsys.readouterr().out
     assert "warning  clock: it has no notes" in out
     assert '  model    {"name": "clock", "description": "clock"' in out
-    assert "mend: open the Webhook node, Settings, Notes" in out
+    assert "fix: open the Webhook node, Settings, Notes" in out
     assert out.splitlines()[-1] == "1 workflow: 0 errors, 2 warnings, 1 piece of advice"
 
 

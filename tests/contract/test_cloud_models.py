@@ -94,7 +94,7 @@ async def test_a_wrong_key_and_a_missing_model_are_said_in_our_words(api: str) -
         await wrong.aclose()
         given: dict[str, Any] = {"CAAL_API_KEY": KEY, "CAAL_MODEL": "none-such"}
         other = make_llm(plain_settings(**{**variables(api, service.url), **given}))
-        with pytest.raises(ModelMissing, match="no model none-such; mend CAAL_MODEL"):
+        with pytest.raises(ModelMissing, match="no model none-such; fix CAAL_MODEL"):
             await anext(other.backend.ask(hello))
         await other.aclose()
 
@@ -108,7 +108,7 @@ async def test_doctor_makes_the_model_and_says_what_is_missing(
     [found] = await check_model(plain_settings(**settings, CAAL_API_KEY=KEY))
     assert (found.status, found.name) == ("ok", "model")
     [found] = await check_model(plain_settings(**settings))
-    assert (found.status, found.mend) == ("fail", f"set CAAL_API_KEY or {KEYS[api]}")
+    assert (found.status, found.fix) == ("fail", f"set CAAL_API_KEY or {KEYS[api]}")
 
 
 @APIS

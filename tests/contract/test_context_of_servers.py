@@ -177,7 +177,7 @@ async def test_doctor_says_what_does_not_fit_and_how_much_would() -> None:
         *_, found = await check_offer(small)
         assert (found.status, found.name) == ("warn", "context")
         assert "left out: look_up_" in found.found
-        advised = found.mend.partition("CAAL_NUM_CTX=")[2].partition(",")[0]
+        advised = found.fix.partition("CAAL_NUM_CTX=")[2].partition(",")[0]
         enough = small.model_copy(update={"num_ctx": int(advised)})
         *_, found = await check_offer(enough)
         assert (found.status, "the conversation gets" in found.found) == ("ok", True)

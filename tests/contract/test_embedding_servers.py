@@ -186,7 +186,7 @@ async def test_rows_of_different_lengths_are_refused(server: EmbeddingServer) ->
     await embedder.aclose()
 
 
-async def test_a_server_that_is_not_there_is_told_with_its_mend() -> None:
+async def test_a_server_that_is_not_there_is_told_with_its_fix() -> None:
     embedder = ServerEmbedder("small", api="ollama", base_url="http://127.0.0.1:9")
     with pytest.raises(EmbeddingUnavailable, match=r"127\.0\.0\.1:9; start it"):
         await embedder.embed(["a"])
@@ -224,7 +224,7 @@ async def test_a_setting_names_api_model_and_address(value: str, api: str, addre
     assert embedder.name.endswith(f"@{address}")
 
 
-async def test_doctor_tells_the_state_and_the_mend(
+async def test_doctor_tells_the_state_and_the_fix(
     server: EmbeddingServer, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (off,) = await check_embedding(load_settings({}, NOWHERE))
@@ -234,12 +234,12 @@ async def test_doctor_tells_the_state_and_the_mend(
     assert "13 dimensions" in good.found
     server.answer = lambda _: web.json_response({"error": "model 'small' not found"}, status=404)
     (bad,) = await check_embedding(chosen(server, "ollama"))
-    assert (bad.status, bad.mend) == ("warn", "run: ollama pull small")
+    assert (bad.status, bad.fix) == ("warn", "run: ollama pull small")
     assert bad.found.endswith("tools are searched for by words alone")
     monkeypatch.setenv("CAAL_CACHE", str(tmp_path))
     (missing,) = await check_embedding(load_settings({"CAAL_EMBEDDING": "minilm"}, NOWHERE))
     assert missing.status == "warn"
-    assert missing.mend == "Run: python -m caal_node.weights all-minilm-l6-v2"
+    assert missing.fix == "Run: python -m caal_node.weights all-minilm-l6-v2"
 
 
 def test_missing_weights_are_a_warning_with_the_command_and_are_not_fetched(

@@ -188,7 +188,7 @@ async def test_a_refused_key_ends_the_run_at_once() -> None:
         assert len(server.chats) == 2  # the warm-up, and the first case
 
 
-async def test_nobody_there_and_no_such_model_are_told_with_their_mend() -> None:
+async def test_nobody_there_and_no_such_model_are_told_with_their_fix() -> None:
     nobody = Settings(ollama_host="127.0.0.1:9")
     with pytest.raises(ModelUnreachable, match="ollama serve"):
         await run_validate(nobody, "m")

@@ -131,16 +131,16 @@ async def test_a_server_that_dies_during_a_call_fails_that_call_once() -> None:
         assert seen.count("wait started") == 0, "a call that may have run must not run twice"
 
 
-async def test_the_token_is_sent_and_a_refusal_says_how_to_mend_it() -> None:
+async def test_the_token_is_sent_and_a_refusal_says_how_to_fix_it() -> None:
     async with serving() as (stand_in, _):
         text = f'{{"servers": [{{"name": "web", "url": "{stand_in.url}", "token": "${{T}}"}}]}}'
         async with ServerManager(parse_servers(text, environ={"T": "open-sesame"})):
             assert all(h["authorization"] == "Bearer open-sesame" for h in stand_in.seen_headers)
-        for status, mend in ((401, "token"), (404, "path of the url"), (503, "its log")):
+        for status, fix in ((401, "token"), (404, "path of the url"), (503, "its log")):
             stand_in.refuse_with = status
             async with ServerManager(parse_servers(text, environ={"T": "x"})) as manager:
                 assert f"HTTP {status}" in manager.failed["web"]
-                assert mend in manager.failed["web"]
+                assert fix in manager.failed["web"]
 
 
 async def test_a_server_that_accepts_and_says_nothing_fails_at_its_deadline() -> None:

@@ -59,11 +59,11 @@ async def test_doctor_sends_to_the_sign_in_and_uses_it_afterwards(room: Settings
     async with signing_server() as provider:
         has(room, diary={"url": provider.url})
         [before] = await check_mcp(room)
-        assert (before.status, before.mend) == ("fail", "run: caal-node login diary")
+        assert (before.status, before.fix) == ("fail", "run: caal-node login diary")
         assert "wants a person to sign in" in before.found
         await signing.login(room, "diary")
         [after] = await check_mcp(room)
-        assert (after.status, after.mend) == ("ok", "")
+        assert (after.status, after.fix) == ("ok", "")
         assert "2 tools" in after.found
 
 
@@ -187,7 +187,7 @@ async def test_tokens_too_long_to_be_read_again_are_not_written(
     assert "was not kept: it would be over" in caplog.text
 
 
-async def test_where_nothing_can_be_renewed_the_room_says_who_can_mend_it(room: Settings) -> None:
+async def test_where_nothing_can_be_renewed_the_room_says_who_can_fix_it(room: Settings) -> None:
     async with signing_server() as provider:
         has(room, diary={"url": provider.url})
         await signing.login(room, "diary")
@@ -432,7 +432,7 @@ async def test_a_sign_in_that_nobody_finishes_can_be_given_up(
         assert not await SignIns(paths.sign_ins())(config).known()
 
 
-async def test_the_agent_says_which_command_mends_it_and_calls_with_what_it_brought(
+async def test_the_agent_says_which_command_fixes_it_and_calls_with_what_it_brought(
     room: Settings,
 ) -> None:
     async with signing_server() as provider:

@@ -153,16 +153,16 @@ async def test_a_far_process_that_never_answers_fails_at_the_deadline(seen: Even
         assert not lives(pid)
 
 
-async def test_who_cannot_connect_is_told_why_and_how_to_mend_it() -> None:
+async def test_who_cannot_connect_is_told_why_and_how_to_fix_it() -> None:
     async with bridge() as running:
         assert await failure(far(running.url, f"{TOKEN}-no-longer")) == (
-            "refused the connection (HTTP 401); set or mend its token"
+            "refused the connection (HTTP 401); set or fix its token"
         )
-        assert "(HTTP 404); mend the path" in await failure(far(f"{running.url}/else"))
+        assert "(HTTP 404); fix the path" in await failure(far(f"{running.url}/else"))
         rebound = far(running.url, headers={"Origin": "https://page.example.com"})
         assert "(HTTP 403)" in await failure(rebound)
         url = running.url
-    assert await failure(far(url)) == f"nothing answers at {url[:-4]}; start it, or mend the url"
+    assert await failure(far(url)) == f"nothing answers at {url[:-4]}; start it, or fix the url"
 
     async def wrong(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
@@ -312,7 +312,7 @@ def test_certificates_that_do_not_fit_are_told(tmp_path: Path) -> None:
     for files, said in (
         (TlsFiles(ours.cert, theirs.key), "key values mismatch; give a PEM certificate"),
         (TlsFiles(ours.cert), "give a PEM certificate"),
-        (TlsFiles(tmp_path / "none.pem"), "No such file or directory; mend their paths"),
+        (TlsFiles(tmp_path / "none.pem"), "No such file or directory; fix their paths"),
     ):
         with pytest.raises(ConfigError, match=said):
             Bridge(ServeOptions(raw_command(), tls=files))

@@ -424,7 +424,7 @@ async def test_an_endless_reply_is_given_up(make: Make, api: str) -> None:
             await collect(make(server))
 
 
-async def test_nobody_there_names_the_address_and_the_mend(make: Make, api: str) -> None:
+async def test_nobody_there_names_the_address_and_the_fix(make: Make, api: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"

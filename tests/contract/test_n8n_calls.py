@@ -118,7 +118,7 @@ async def test_the_real_cause_of_a_failure_comes_from_the_record_of_its_run(name
         webhook, record = recorded.requests
     assert (webhook.path, record.path) == (f"/webhook/{name}", "/api/v1/executions")
     assert str(caught.value) == f"{name} failed while it was running: Upstream CRM said no"
-    assert caught.value.mend == "mend its node Stop: look at its latest execution in n8n"
+    assert caught.value.fix == "fix its node Stop: look at its latest execution in n8n"
     assert "x-n8n-api-key" not in webhook.headers
 
 
@@ -172,8 +172,8 @@ async def test_a_workflow_that_was_switched_off_is_not_registered() -> None:
         with pytest.raises(N8nError) as caught:
             await n.call("get_weather", {"city": "Paris"})
     assert (caught.value.kind, caught.value.status) == ("not_registered", 404)
-    assert caught.value.mend is not None
-    assert "reload" in caught.value.mend
+    assert caught.value.fix is not None
+    assert "reload" in caught.value.fix
 
 
 async def test_a_webhook_whose_method_changed_is_told_apart() -> None:

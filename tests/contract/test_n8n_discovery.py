@@ -318,7 +318,7 @@ async def test_while_rate_limited_a_known_workflow_stays_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("credentials", "kind", "mend"),
+    ("credentials", "kind", "fix"),
     [
         ({"api_key": "wrong"}, "unauthorized", "n8n refused N8N_API_KEY: make a new one"),
         ({"mcp_token": "wrong"}, "unauthorized", "n8n refused N8N_MCP_TOKEN: make a new one"),
@@ -326,11 +326,11 @@ async def test_while_rate_limited_a_known_workflow_stays_as_it_was() -> None:
         ({"api_key": "", "mcp_token": ""}, "config", "needs N8N_API_KEY"),
     ],
 )
-async def test_a_refused_credential_is_one_line_with_its_mend(
-    credentials: dict[str, str], kind: str, mend: str
+async def test_a_refused_credential_is_one_line_with_its_fix(
+    credentials: dict[str, str], kind: str, fix: str
 ) -> None:
     async with RecordedN8n() as recorded, N8nTools(recorded.base_url, **credentials) as n:
-        with pytest.raises(N8nError, match=mend) as caught:
+        with pytest.raises(N8nError, match=fix) as caught:
             await n.discover()
     assert caught.value.kind == kind
     assert "\n" not in str(caught.value)

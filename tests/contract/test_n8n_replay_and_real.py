@@ -404,7 +404,7 @@ async def test_without_credentials_a_webhook_refuses(name: str) -> None:
     ("credentials", "credential"),
     [({"api_key": "wrong"}, "N8N_API_KEY"), ({"mcp_token": "wrong"}, "N8N_MCP_TOKEN")],
 )
-async def test_a_wrong_key_is_told_with_its_mend(
+async def test_a_wrong_key_is_told_with_its_fix(
     credentials: dict[str, Any], credential: str
 ) -> None:
     async with instance() as n8n, N8nTools(n8n.url, **credentials) as tools:

@@ -68,7 +68,7 @@ def test_each_failure_has_a_sentence_of_its_own(kind: n8n.Failure) -> None:
     failure = failure_of(n8n.N8nError(kind, "the model's text"))
     assert str(failure) == "the model's text"
     if kind == "invalid_arguments":
-        return  # the model mends its call; nobody hears of it
+        return  # the model fixes its call; nobody hears of it
     said = sentence(failure.spoken)
     assert said != sentence("went_wrong")
     assert said != sentence("tool_failed")

@@ -120,7 +120,7 @@ async def test_thinking_is_not_asked_of_a_model_that_cannot(ollama: OllamaModels
     assert text
 
 
-async def test_a_missing_model_is_named_with_its_mend(ollama: OllamaModels) -> None:
+async def test_a_missing_model_is_named_with_its_fix(ollama: OllamaModels) -> None:
     backend = OllamaBackend("not-here:1b", host=ollama.url)
     with pytest.raises(ModelMissing, match="ollama pull not-here:1b"):
         await warm(backend, BackendRequest(items=HELLO))

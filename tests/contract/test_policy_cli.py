@@ -122,7 +122,7 @@ def test_the_table_for_people_has_the_lines_and_the_globs_that_fit_nothing(house
     assert rows[0] == ["tool", "tier", "at worst it", "said by", "verdict", "line"]
     timer = ["set_timer", "agent", "reads", "caal.toml, line 4", "allow", "mode house: read"]
     assert timer in rows
-    assert "caal.toml, line 21: no tool is named *_wether; mend the name, or remove it" in output
+    assert "caal.toml, line 21: no tool is named *_wether; fix the name, or remove it" in output
 
 
 def test_a_call_is_tried_and_not_run(house: Path) -> None:
@@ -216,14 +216,14 @@ def test_a_dry_run_is_told_with_what_would_be_said(house: Path) -> None:
     assert "I would have used set timer: minutes 5" in last["says"]
 
 
-def test_the_doctor_names_a_fault_with_its_mend(house: Path) -> None:
+def test_the_doctor_names_a_fault_with_its_fix(house: Path) -> None:
     (house / "caal.toml").write_text(BROKEN, encoding="utf-8")
     ran = run("doctor", "--json", folder=house)
     assert ran.returncode == 1
     found = [row for row in json.loads(ran.stdout)["checks"] if row["name"] == "policy"]
     assert found[0]["status"] == "fail"
     assert "caal.toml, line 5" in found[0]["found"]
-    assert found[0]["mend"].startswith("write allow")
+    assert found[0]["fix"].startswith("write allow")
 
 
 @pytest.mark.parametrize(

@@ -597,7 +597,7 @@ class TestPlainAndApology:
             assert len(server.chats) > before + 6, "tools are tried again"
 
     @pytest.mark.parametrize("step", [[Refuse(401, "key")], [Cut()], [Refuse(503, "busy")]])
-    async def test_what_no_way_can_mend_is_not_asked_again(self, step: Any) -> None:
+    async def test_what_no_way_can_fix_is_not_asked_again(self, step: Any) -> None:
         async with StandInModel(step) as server, connected(server, "ollama") as model:
             with pytest.raises(ModelError):
                 await asked(model)

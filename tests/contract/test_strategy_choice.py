@@ -67,7 +67,7 @@ async def test_doctor_asks_the_sample_request_where_nothing_was_found(
     assert check.status == "ok"
     assert check.found.startswith(way)
     assert "never validated" in check.found
-    assert check.mend == "Run: caal-node validate stand-in"
+    assert check.fix == "Run: caal-node validate stand-in"
 
 
 async def test_doctor_says_when_it_was_validated_and_asks_nothing() -> None:
@@ -77,19 +77,19 @@ async def test_doctor_says_when_it_was_validated_and_asks_nothing() -> None:
         assert server.chats == []
     assert check.status == "ok"
     assert "the text protocol: validated, 7 of 7 right on 2026-01-05" in check.found
-    assert check.mend == ""
+    assert check.fix == ""
 
 
 async def test_doctor_warns_of_a_finding_that_is_stale_or_bad() -> None:
     async with StandInModel([Call("get_weather", {"city": "Oslo"})]) as server:
         await keep(server, "text", digest="sha256:old")
         check = await looked(of(server))
-        assert (check.status, check.mend) == ("warn", "Run: caal-node validate stand-in")
+        assert (check.status, check.fix) == ("warn", "Run: caal-node validate stand-in")
         assert "the model has changed since" in check.found
         await keep(server, "text", mark="wrong")
         check = await looked(of(server))
         assert check.status == "warn"
-        assert "did not pass" in check.mend
+        assert "did not pass" in check.fix
 
 
 async def test_doctor_says_what_is_configured() -> None:

@@ -200,7 +200,7 @@ def test_a_broken_file_of_servers_is_told_and_stops_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("options", [["--json"], [], ["--verbose"]])
-def test_a_missing_model_server_is_one_line_with_the_mend(
+def test_a_missing_model_server_is_one_line_with_the_fix(
     tmp_path: Path, options: list[str]
 ) -> None:
     done = run("chat", *options, folder=tmp_path, typed="hello\n", OLLAMA_HOST="127.0.0.1:9")
@@ -219,13 +219,13 @@ NOBODY = "127.0.0.1:9"
         (("validate", "qwen3:8b"), "ollama serve"),
         (("n8n", "check", "--instance"), "check N8N_URL"),
         (("n8n", "try", "lamp"), "check N8N_URL"),
-        (("login", "notes"), "start it, or mend the url"),
+        (("login", "notes"), "start it, or fix the url"),
         (("console",), "run: caal-node chat"),
         (("control",), "CAAL_CONTROL_TOKEN"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
 )
-def test_a_command_that_cannot_go_on_is_one_line_with_the_mend(
+def test_a_command_that_cannot_go_on_is_one_line_with_the_fix(
     tmp_path: Path, command: tuple[str, ...], part: str
 ) -> None:
     env = dead_servers(tmp_path)
@@ -242,13 +242,13 @@ def test_what_is_left_is_listed_and_each_dead_server_is_named(tmp_path: Path) ->
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("There are no tools: ")
-    assert any(line.startswith("notes\tdown") and "mend the url" in line for line in lines)
+    assert any(line.startswith("notes\tdown") and "fix the url" in line for line in lines)
     assert any(line.startswith("no tools from n8n: ") and "N8N_URL" in line for line in lines)
     done = run("doctor", folder=tmp_path, **env)
     assert (done.returncode, done.stderr) == (1, "")
     failed = [line.split("\t") for line in done.stdout.splitlines() if line.startswith("fail")]
     assert {"model server", "livekit", "n8n", "mcp notes"} <= {name for _, name, *_ in failed}
-    assert all(mend for *_, mend in failed)
+    assert all(fix for *_, fix in failed)
 
 
 def dead_servers(folder: Path) -> dict[str, str]:

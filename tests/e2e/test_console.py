@@ -341,7 +341,7 @@ async def test_what_goes_wrong_ends_the_console_with_its_reason(
 
 
 @pytest.mark.parametrize("wrong", ["OSError('PortAudio library not found')", "ImportError('no')"])
-async def test_a_missing_portaudio_is_one_line_with_its_mend(tmp_path: Path, wrong: str) -> None:
+async def test_a_missing_portaudio_is_one_line_with_its_fix(tmp_path: Path, wrong: str) -> None:
     (tmp_path / "sounddevice.py").write_text(f"raise {wrong}\n", encoding="utf-8")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     async with StandInModel(answer=answer) as server:
@@ -366,7 +366,7 @@ def test_doctor_says_what_the_console_would_hear_and_speak_with(tmp_path: Path) 
     (tmp_path / "sounddevice.py").write_text("raise OSError('PortAudio library not found')")
     absent = doctors_sound({"PYTHONPATH": str(tmp_path)})
     assert (absent.status, absent.found.split(",")[0]) == ("warn", "PortAudio is not installed")
-    assert "libportaudio2" in absent.mend
+    assert "libportaudio2" in absent.fix
     (tmp_path / "sounddevice.py").write_text(
         "class PortAudioError(Exception): pass\n"
         "def query_devices(kind):\n"
@@ -375,9 +375,9 @@ def test_doctor_says_what_the_console_would_hear_and_speak_with(tmp_path: Path) 
     )
     deaf = doctors_sound({"PYTHONPATH": str(tmp_path)})
     assert (deaf.status, deaf.found) == ("warn", "no microphone was found")
-    assert "console --text" in deaf.mend
+    assert "console --text" in deaf.fix
     server = doctors_sound({"PYTHONPATH": str(tmp_path)}, livekit_url="ws://127.0.0.1:7880")
-    assert (server.status, server.mend) == ("ok", "")
+    assert (server.status, server.fix) == ("ok", "")
 
 
 async def test_doctor_names_the_devices(sound: VirtualSound) -> None:

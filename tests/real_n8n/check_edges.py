@@ -17,26 +17,24 @@ def opened() -> N8nTools:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "message", "mend"),
+    ("name", "kind", "message", "fix"),
     [
-        ("edge_fails", "workflow_failed", "The database is down", "mend its node Stop"),
+        ("edge_fails", "workflow_failed", "The database is down", "fix its node Stop"),
         ("edge_mute", "workflow_failed", "no node that answers", "add a Respond to Webhook node"),
         ("edge_no_item", "workflow_failed", "ended without a result", "always output data"),
-        ("edge_stream_fails", "workflow_failed", "The database is down", "mend its node Stop"),
+        ("edge_stream_fails", "workflow_failed", "The database is down", "fix its node Stop"),
         ("edge_bots", "auth", "refused this assistant", "Ignore Bots"),
         ("edge_list", "auth", "this assistant's machine", "Allowlist"),
     ],
 )
-async def test_n8ns_own_words_are_never_heard(
-    name: str, kind: str, message: str, mend: str
-) -> None:
+async def test_n8ns_own_words_are_never_heard(name: str, kind: str, message: str, fix: str) -> None:
     async with opened() as tools:
         await tools.discover()
         with pytest.raises(N8nError) as caught:
             await tools.call(name, {})
     assert (caught.value.kind, caught.value.spoken) == (kind, None)
     assert message in str(caught.value)
-    assert mend in (caught.value.mend or "")
+    assert fix in (caught.value.fix or "")
 
 
 async def test_of_several_methods_the_one_that_leads_somewhere_is_used() -> None:

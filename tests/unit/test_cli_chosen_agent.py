@@ -66,7 +66,7 @@ async def test_each_is_made_with_the_options_whether_its_init_takes_them_or_not(
 
 
 @pytest.mark.parametrize(
-    ("name", "mend"),
+    ("name", "fix"),
     [
         ("own_agents:Nobody", "write module:Class"),
         ("no_such_module:Butler", "write module:Class"),
@@ -75,6 +75,6 @@ async def test_each_is_made_with_the_options_whether_its_init_takes_them_or_not(
         ("own_agents:Shut", "give its __init__ no arguments without defaults"),
     ],
 )
-async def test_an_agent_that_cannot_be_made_is_told_with_its_mend(name: str, mend: str) -> None:
-    with pytest.raises(ConfigError, match=mend):
+async def test_an_agent_that_cannot_be_made_is_told_with_its_fix(name: str, fix: str) -> None:
+    with pytest.raises(ConfigError, match=fix):
         chosen_agent(load_settings({}, NOWHERE), name)

@@ -1,4 +1,4 @@
-"""Doctor: every kind of fault is found, named, and comes with its mend."""
+"""Doctor: every kind of fault is found, named, and comes with its fix."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_server_and_model_in_order_are_told_with_what_they_can() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "status", "mend"),
+    ("variables", "status", "fix"),
     [
         ({}, "ok", SHARED_HINT),
         ({"MULTIUSER_CACHE": "1"}, "ok", ""),
@@ -92,18 +92,18 @@ def test_a_server_and_model_in_order_are_told_with_what_they_can() -> None:
     ],
 )
 def test_sharing_one_ollama_is_hinted_at_until_it_is_seen_to(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], status: str, mend: str
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], status: str, fix: str
 ) -> None:
     for name in ("MULTIUSER_CACHE", "NUM_PARALLEL", "NEW_ENGINE"):
         monkeypatch.delenv(f"OLLAMA_{name}", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(f"OLLAMA_{name}", value)
     server = model(OLLAMA)[0]
-    assert (server.status, server.mend) == (status, mend)
+    assert (server.status, server.fix) == (status, fix)
 
 
 @pytest.mark.parametrize(
-    ("props", "found", "mend"),
+    ("props", "found", "fix"),
     [
         ({"total_slots": 1}, "slots: 1", SLOTS_HINT),
         ({"total_slots": 4}, "slots: 4", ""),
@@ -111,12 +111,12 @@ def test_sharing_one_ollama_is_hinted_at_until_it_is_seen_to(
         (httpx2.Response(501), "openai API", ""),
     ],
 )
-def test_the_slots_of_llama_cpp_are_told(props: Any, found: str, mend: str) -> None:
+def test_the_slots_of_llama_cpp_are_told(props: Any, found: str, fix: str) -> None:
     listed = {"data": [{"id": "a", "owned_by": "llamacpp"}]}
     served = {"/v1/models": listed, "/props": props}
     server = model(served, api="openai", base_url="http://127.0.0.1:8080/v1", model="a")[0]
     assert found in server.found
-    assert server.mend == mend
+    assert server.fix == fix
 
 
 def test_the_latest_tag_may_be_left_out() -> None:
@@ -149,17 +149,17 @@ UNUSABLE: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("answers", "settings", "found", "mend"), UNUSABLE)
+@pytest.mark.parametrize(("answers", "settings", "found", "fix"), UNUSABLE)
 def test_a_model_that_cannot_be_used_fails(
-    answers: dict[str, Any], settings: dict[str, Any], found: str, mend: str
+    answers: dict[str, Any], settings: dict[str, Any], found: str, fix: str
 ) -> None:
     check = only(model(answers, **settings), "fail")
     assert found in check.found
-    assert mend in check.mend
+    assert fix in check.fix
 
 
 @pytest.mark.parametrize(
-    ("model_info", "settings", "found", "mend"),
+    ("model_info", "settings", "found", "fix"),
     [
         ({"capabilities": ["completion"]}, {}, "no tool calling", "plain text"),
         ({"capabilities": ["completion", "tools"]}, {"think": True}, "cannot think", "THINK=off"),
@@ -172,16 +172,16 @@ def test_a_model_that_cannot_be_used_fails(
     ],
 )
 def test_a_model_that_is_used_against_its_make_is_warned_of(
-    model_info: dict[str, Any], settings: dict[str, Any], found: str, mend: str
+    model_info: dict[str, Any], settings: dict[str, Any], found: str, fix: str
 ) -> None:
     check = only(model(OLLAMA | {"/api/show": model_info}, **settings), "warn")
     assert found in check.found
-    assert mend in check.mend
+    assert fix in check.fix
 
 
 def test_an_openai_server_of_one_model_takes_any_name() -> None:
     listed = {"/v1/models": {"data": [{"id": "local.gguf"}]}}
-    assert "CAAL_MODEL=local.gguf" in only(model(listed, api="openai"), "warn").mend
+    assert "CAAL_MODEL=local.gguf" in only(model(listed, api="openai"), "warn").fix
     assert [c.status for c in model(listed, api="openai", model="local.gguf")] == ["ok", "ok"]
 
 
@@ -198,19 +198,19 @@ def test_the_key_is_sent_and_never_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "status", "found", "mend"),
+    ("settings", "status", "found", "fix"),
     [
         ({}, "ok", "not set", "chat and console need no"),
         ({"livekit_url": "ws://127.0.0.1:7880"}, "fail", "LIVEKIT_API_SECRET", "LIVEKIT_URL, "),
     ],
 )
 async def test_livekits_settings_come_together(
-    settings: dict[str, Any], status: str, found: str, mend: str
+    settings: dict[str, Any], status: str, found: str, fix: str
 ) -> None:
     [check] = await check_livekit(Settings(**settings))
     assert check.status == status
     assert found in check.found
-    assert mend in check.mend
+    assert fix in check.fix
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ async def test_a_livekit_secret_that_can_be_guessed_from_elsewhere_is_warned_of(
     )
     server, control = await check_livekit(settings)
     assert server.status == status
-    assert (status == "ok") or "openssl rand -hex 32" in server.mend
+    assert (status == "ok") or "openssl rand -hex 32" in server.fix
     assert "no CAAL_CONTROL_TOKEN" in control.found
 
 
@@ -267,29 +267,29 @@ async def test_the_folder_for_state_is_looked_at(
     (tmp_path / "file").write_text("")
     wrong = await state(tmp_path / "file" / "below", monkeypatch)
     assert wrong.status == "fail"
-    assert f"Move {tmp_path / 'file'} away" in wrong.mend
+    assert f"Move {tmp_path / 'file'} away" in wrong.fix
     folder.mkdir(mode=0o700)
     assert await state(folder, monkeypatch) == ok("state", str(folder))
     monkeypatch.setattr(local, "FREE_BYTES", 1 << 62)
     full = await state(folder, monkeypatch)
-    assert (full.status, full.mend) == ("warn", "Make room on that disk.")
+    assert (full.status, full.fix) == ("warn", "Make room on that disk.")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps no mode like these")
 @pytest.mark.parametrize(
-    ("mode", "status", "mend"), [(0o750, "warn", "chmod 700"), (0o757, "fail", "chmod go-w")]
+    ("mode", "status", "fix"), [(0o750, "warn", "chmod 700"), (0o757, "fail", "chmod go-w")]
 )
-def test_a_folder_for_state_that_others_open_is_told_with_its_mend(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, status: str, mend: str
+def test_a_folder_for_state_that_others_open_is_told_with_its_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, status: str, fix: str
 ) -> None:
     tmp_path.chmod(mode)
     found = asyncio.run(state(tmp_path, monkeypatch))
-    assert (found.status, found.mend) == (status, f"Run: {mend} {tmp_path}")
+    assert (found.status, found.fix) == (status, f"Run: {fix} {tmp_path}")
 
 
 async def test_an_n8n_token_without_an_address_fails() -> None:
     [check] = await check_n8n(Settings(n8n_api_key=SecretStr("k")))
-    assert (check.status, check.mend) == ("fail", "Set N8N_URL.")
+    assert (check.status, check.fix) == ("fail", "Set N8N_URL.")
     [check] = await check_n8n(Settings())
     assert check.status == "ok"
 
@@ -299,7 +299,7 @@ async def test_a_broken_file_of_mcp_servers_fails_with_its_line(tmp_path: Path) 
     path.write_text('{"mcpServers": {\n  "time": {"comand": "x"}\n}}', encoding="utf-8")
     [check] = await check_mcp(Settings(mcp_servers=path))
     assert check.status == "fail"
-    assert "mcp_servers.json:2" in check.found + check.mend
+    assert "mcp_servers.json:2" in check.found + check.fix
     [check] = await check_mcp(Settings(mcp_servers=tmp_path / "absent.json"))
     assert check.status == "ok"
 
@@ -311,7 +311,7 @@ async def test_a_missing_command_fails_and_names_its_server(tmp_path: Path) -> N
     [check] = await check_mcp(Settings(mcp_servers=path))
     assert (check.name, check.status) == ("mcp files", "fail")
     assert "no-such-command-here" in check.found
-    assert check.mend
+    assert check.fix
 
 
 async def test_a_cue_that_cannot_be_read_fails_and_names_its_variable(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ async def test_a_cue_that_cannot_be_read_fails_and_names_its_variable(tmp_path: 
     [check] = checks
     assert check.status == "fail"
     assert "CAAL_CUE_ERROR" in check.found
-    assert "PCM" in check.mend
+    assert "PCM" in check.fix
     [check] = await local.check_cues(Settings(cue_tool=good))
     assert check.status == "ok"
     [check] = await local.check_cues(Settings(cues=False, cue_error=bad))
@@ -334,7 +334,7 @@ async def test_a_cue_that_cannot_be_read_fails_and_names_its_variable(tmp_path: 
 async def test_misspelt_variables_are_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CAAL_MODLE", "x")
     found = [c for c in await local.check_settings(Settings()) if "CAAL_MODLE" in c.found]
-    assert [c.mend for c in found] == ["Did you mean CAAL_MODEL?"]
+    assert [c.fix for c in found] == ["Did you mean CAAL_MODEL?"]
 
 
 async def test_a_variable_that_overrides_a_line_of_the_file_is_warned_of(
@@ -347,7 +347,7 @@ async def test_a_variable_that_overrides_a_line_of_the_file_is_warned_of(
     [check] = [c for c in await local.check_settings(Settings()) if "overrides" in c.found]
     assert check.status == "warn"
     assert check.found == "CAAL_NUM_CTX overrides caal.toml, line 1, num_ctx"
-    assert check.mend == "Remove that line, or unset CAAL_NUM_CTX."
+    assert check.fix == "Remove that line, or unset CAAL_NUM_CTX."
 
 
 def nothing(_: object) -> None:
@@ -367,14 +367,14 @@ async def test_speech_that_is_not_installed_or_not_fetched_fails_with_the_comman
     assert (remark.status, "chat needs no speech" in remark.found) == ("warn", True)
     [check] = await local.check_stt(rooms)
     assert check.status == "fail"
-    assert "caal-node[local-speech]" in check.mend
-    assert "CAAL_STT=none" in check.mend
+    assert "caal-node[local-speech]" in check.fix
+    assert "CAAL_STT=none" in check.fix
 
     monkeypatch.setattr(local, "find_spec", something)
     monkeypatch.setattr("caal_node.weights.present", nothing)
     [check] = await local.check_tts(rooms)
     assert check.status == "fail"
-    assert check.mend.startswith("Run: python -m caal_node.weights ")
+    assert check.fix.startswith("Run: python -m caal_node.weights ")
 
 
 async def test_speech_of_ones_own_is_made_and_its_fault_told(
@@ -449,7 +449,7 @@ async def test_only_a_failure_makes_the_exit_code_1(
     printed = json.loads(capsys.readouterr().out)
     assert printed["ok"] is (code == 0)
     [row] = printed["checks"]
-    assert row == {"name": "a", "status": check.status, "found": check.found, "mend": check.mend}
+    assert row == {"name": "a", "status": check.status, "found": check.found, "fix": check.fix}
     assert await doctor.run_doctor(Settings()) == code
     assert check.found in capsys.readouterr().out
 
@@ -497,7 +497,7 @@ def test_a_command_of_another_distribution_in_the_place_of_ours_is_told(
     assert [finding.status for finding in found] == status
     for finding in found:
         assert str(tmp_path / "mcp-bridge") in finding.found
-        assert "caal-node mcp serve" in finding.mend
+        assert "caal-node mcp serve" in finding.fix
 
 
 def second_look(reference: str) -> Sequence[Finding]:
@@ -511,8 +511,8 @@ def test_a_model_for_the_second_look_that_is_not_there_is_named_with_what_follow
     assert found.status == "fail"
     assert "judge:3b is not on the server" in found.found
     assert "calls run without a second look" in found.found
-    assert "ollama pull judge:3b" in found.mend
-    assert "second_look_model in [tools]" in found.mend
+    assert "ollama pull judge:3b" in found.fix
+    assert "second_look_model in [tools]" in found.fix
 
 
 def test_a_second_look_in_order_is_told_and_none_is_not() -> None:

@@ -48,10 +48,10 @@ async def test_a_model_that_answers_is_no_problem_and_one_fallback_is_enough() -
         assert await model_problem(away) is None
         missing = await model_problem(here.model_copy(update={"model": "other"}))
         assert missing is not None
-        assert "ollama pull other" in missing.mend
+        assert "ollama pull other" in missing.fix
 
 
-def test_in_a_pipe_it_is_one_line_with_both_mends(fetched: list[str]) -> None:
+def test_in_a_pipe_it_is_one_line_with_both_fixes(fetched: list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         ready_settings(Settings(ollama_host=NOBODY))
     said = str(caught.value)
@@ -88,7 +88,7 @@ def test_an_engine_that_is_not_installed_is_not_offered(
     assert not fetched
 
 
-def test_whoever_declines_reads_the_mend(
+def test_whoever_declines_reads_the_fix(
     fetched: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed(monkeypatch, "\n")

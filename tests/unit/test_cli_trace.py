@@ -244,7 +244,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
-def test_a_broken_line_is_named_with_its_mend(wrong: str, tmp_path: Path) -> None:
+def test_a_broken_line_is_named_with_its_fix(wrong: str, tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
     path.write_text("".join(f"{json.dumps(each)}\n" for each in SPOKEN) + wrong, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"trace\.jsonl, line 3: .*Delete that line"):

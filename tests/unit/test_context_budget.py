@@ -107,10 +107,10 @@ def test_the_context_that_is_advised_holds_all_tools(
     assert fitting(tools, advised.tools(head), tokens, "find").names == tools.names
 
 
-def test_what_does_not_fit_is_said_with_its_mend() -> None:
+def test_what_does_not_fit_is_said_with_its_fix() -> None:
     shared = ContextBudget(2_048, 1_536, told=True)
-    found, mend = too_many_tools(Settings(), shared, 5_000, 256, list("abcdefg"))
+    found, fix = too_many_tools(Settings(), shared, 5_000, 256, list("abcdefg"))
     assert "left out: a, b, c, d, e and 2 more" in found
-    assert mend.startswith("set CAAL_NUM_CTX=")
-    _, mend = too_many_tools(Settings(api="openai"), shared, 5_000, 256, ["a"])
-    assert mend.startswith("start the model's server with a context of ")
+    assert fix.startswith("set CAAL_NUM_CTX=")
+    _, fix = too_many_tools(Settings(api="openai"), shared, 5_000, 256, ["a"])
+    assert fix.startswith("start the model's server with a context of ")

@@ -53,7 +53,7 @@ async def test_a_hub_that_answers_is_enough_to_begin(
         assert await require_all(NOBODY, tmp_path, use_room=True) == []
 
 
-async def test_everything_that_is_missing_is_said_at_once_with_its_mend(
+async def test_everything_that_is_missing_is_said_at_once_with_its_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     give(monkeypatch, disk=100_000_000, memory=PLENTY)
@@ -112,9 +112,9 @@ async def test_a_loopback_without_ports_is_named(
 
     monkeypatch.setattr(weights, "present", lambda _: tmp_path)
     monkeypatch.setattr(app.socket, "socket", refused)
-    found = [each for each in await check_all(NOBODY, tmp_path, use_room=True) if each.mend]
+    found = [each for each in await check_all(NOBODY, tmp_path, use_room=True) if each.fix]
     assert [each.name for each in found] == ["ports"]
-    assert "--no-room" in found[0].mend
+    assert "--no-room" in found[0].fix
 
 
 async def test_the_demo_itself_begins_nothing_without_it(

@@ -38,7 +38,7 @@ def shares(rows: list[Judged]) -> tuple[float, float]:
 def test_what_was_not_done_is_held_where_no_call_has_worked(
     name: str, least: int, spoken_most: float, held_most: float
 ) -> None:
-    """Do not mend the sentences by `held_out`: it would tell nothing any more."""
+    """Do not fix the sentences by `held_out`: it would tell nothing any more."""
     rows = [row for row in judged(name) if not row.acted]
     assert len(rows) >= least
     spoken, held = shares(rows)

@@ -128,7 +128,7 @@ def test_what_matches_is_looked_up_at_each_load(tmp_path: Path) -> None:
         ({"requires_path": "yes"}, "a.requires_path: is a text; write true or false"),
     ],
 )
-def test_a_fault_is_named_with_its_mend(entry: dict[str, Any], said: str) -> None:
+def test_a_fault_is_named_with_its_fix(entry: dict[str, Any], said: str) -> None:
     fault = one(**entry).fault
     assert fault.startswith("f:1: ")
     assert said in fault

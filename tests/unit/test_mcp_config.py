@@ -78,7 +78,7 @@ def complaint(text: str, **environ: str) -> str:
 
 
 def meaning(text: str) -> list[ServerConfig]:
-    """What a file says, wherever in it that stands. Of what is wrong, the mend has no place."""
+    """What a file says, wherever in it that stands. Of what is wrong, the fix has no place."""
     return [replace(config, fault=config.fault.rpartition("; ")[2]) for config in read(text)]
 
 
@@ -206,7 +206,7 @@ def test_comments_may_stand_anywhere() -> None:
         ('{"a": {"environment": {}, "command": "x", "args": 5}}', "a.args: is a number; write"),
         ('{"a": {"serverUrl": "ftp://x"}}', "a.serverUrl: is no http:// or https:// address"),
         ('{"a": \n{"command": "x"}', "servers.json:2: expected ',' or '}'"),
-        ('{"a": \'x\'}', "expecting value; mend the JSON here"),
+        ('{"a": \'x\'}', "expecting value; fix the JSON here"),
         ('{"a": NaN}', "NaN is not JSON"),
         ('{"a": "x', "unterminated string"),
         ("", "the file ends too early"),
@@ -216,7 +216,7 @@ def test_comments_may_stand_anywhere() -> None:
         ("[]", "(top): is a list; write an object"),
     ],
 )  # fmt: skip
-def test_a_fault_is_named_with_line_key_and_mend(text: str, said: str) -> None:
+def test_a_fault_is_named_with_line_key_and_fix(text: str, said: str) -> None:
     assert said in complaint(text)
 
 
@@ -274,7 +274,7 @@ def test_a_form_of_another_program_is_refused_and_never_sent_as_it_stands(
     assert "${NAME}" in said or "set it, or write ${" in said
 
 
-def test_a_password_with_a_brace_in_it_is_not_repeated_and_has_its_mend() -> None:
+def test_a_password_with_a_brace_in_it_is_not_repeated_and_has_its_fix() -> None:
     said = complaint('{"a": {"url": "https://h/", "token": "hun${ter2%!}x"}}')
     assert "ter2" not in said
     assert '$${ for the two characters "${"' in said
@@ -358,7 +358,7 @@ def test_secrets_are_hidden_by_value_and_never_shown_by_repr() -> None:
 def test_files_that_cannot_be_read_are_told_in_one_line(tmp_path: Path) -> None:
     missing = tmp_path / "none.json"
     assert load_servers(missing, missing_ok=True) == ()
-    with pytest.raises(ConfigError, match="there is no such file; create it, or mend the path"):
+    with pytest.raises(ConfigError, match="there is no such file; create it, or fix the path"):
         load_servers(missing)
     with pytest.raises(BridgeError, match="cannot be read"):
         load_servers(tmp_path, missing_ok=True)

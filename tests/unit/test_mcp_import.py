@@ -298,7 +298,7 @@ def test_a_person_chooses_by_number_and_is_asked_once(
     assert answers.of(machine / "mcp_servers.json")["weather-key"] == "another-one"
 
 
-def test_an_answer_that_is_missing_is_said_with_its_mend(machine: Path) -> None:
+def test_an_answer_that_is_missing_is_said_with_its_fix(machine: Path) -> None:
     found = {config.name: config for config in load_servers(machine / ".vscode" / "mcp.json")}
     assert "waits for an answer to 'Key of the weather service'" in found["github"].fault
     assert "run: caal-node mcp inputs" in found["github"].fault

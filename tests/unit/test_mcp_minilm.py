@@ -175,7 +175,7 @@ async def test_a_folder_without_the_files_is_told_in_one_line(tmp_path: Path) ->
     assert "\n" not in str(caught.value)
 
 
-async def test_a_missing_library_is_told_with_its_mend(
+async def test_a_missing_library_is_told_with_its_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "tokenizers", None)

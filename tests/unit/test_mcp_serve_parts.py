@@ -110,7 +110,7 @@ def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
         (b"two words in one token", "one word of plain characters"),
         ("Grüße-Grüße-Grüße".encode(), "one word"),
         (b"\xff" * 20, "is no text"),
-        (None, "No such file or directory; mend its path"),
+        (None, "No such file or directory; fix its path"),
     ],
 )
 def test_a_bad_token_is_told_without_showing_it(
@@ -289,7 +289,7 @@ def test_the_unit_starts_this_program() -> None:
     [
         (["serve", "--host", "0.0.0.0", "--", "x"], "needs a token (--token-file) and TLS"),  # noqa: S104
         (["serve", "--tls-key", "k.pem", "x"], "--tls-key goes with --tls-cert; give both"),
-        (["serve", "--tls-cert", "none.pem", "x"], "No such file or directory; mend their paths"),
+        (["serve", "--tls-cert", "none.pem", "x"], "No such file or directory; fix their paths"),
         (["serve", "--token-file", "none", "x"], "--token-file none: No such file or directory"),
         (["serve", "--env", "NOT_SET_ANYWHERE", "x"], "write NOT_SET_ANYWHERE=VALUE"),
         (["serve", "--allow-host", "http://x", "x"], "write the name alone"),

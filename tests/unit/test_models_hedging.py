@@ -36,7 +36,7 @@ def test_ordinary_replies_do_not_count() -> None:
 
 
 def test_words_that_nothing_was_learned_from() -> None:
-    """Do not mend the sentences by these two files: they would tell nothing any more."""
+    """Do not fix the sentences by these two files: they would tell nothing any more."""
     assert share("hedges_held_out.txt") >= 0.85
     assert share("ordinary_replies_held_out.txt") <= 0.035
 

@@ -45,7 +45,7 @@ def test_any_body_gives_one_short_line(body: bytes) -> None:
 
 @given(st.integers(300, 599), st.binary(max_size=60))
 def test_every_refusal_is_a_model_error(status: int, body: bytes) -> None:
-    assert isinstance(failure(status, body, model="m", url="http://h/v1", mend="x"), ModelError)
+    assert isinstance(failure(status, body, model="m", url="http://h/v1", fix="x"), ModelError)
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_every_refusal_is_a_model_error(status: int, body: bytes) -> None:
 )
 def test_the_words_decide(words: str, kind: type[ModelError]) -> None:
     body = json.dumps({"error": words}).encode()
-    assert type(failure(400, body, model="m", url="u", mend="x")) is kind
+    assert type(failure(400, body, model="m", url="u", fix="x")) is kind

@@ -29,7 +29,7 @@ def said(message: str, **more: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "mend"),
+    ("status", "body", "fix"),
     [
         (500, said("Error in workflow"), "look at its latest execution"),
         (500, said("No item to return was found", code=0), "always output data"),
@@ -44,11 +44,11 @@ def said(message: str, **more: Any) -> str:
     ],
 )
 def test_n8ns_own_error_is_a_failed_run_that_nobody_hears_the_words_of(
-    status: int, body: str, mend: str
+    status: int, body: str, fix: str
 ) -> None:
     error = failed(status, body, **{"content-type": JSON_TYPE})
     assert (error.kind, error.spoken) == ("workflow_failed", None)
-    assert mend in (error.mend or "")
+    assert fix in (error.fix or "")
     assert "stacktrace" not in str(error)
 
 
@@ -90,7 +90,7 @@ def test_a_webhook_that_wants_credentials_by_now_is_told_by_its_challenge(
 ) -> None:
     error = failed(status, words, **CHALLENGE)
     assert error.kind == "auth"
-    assert "reload the tools" in (error.mend or "")
+    assert "reload the tools" in (error.fix or "")
 
 
 def test_without_the_challenge_a_403_is_the_authors_own() -> None:
@@ -100,7 +100,7 @@ def test_without_the_challenge_a_403_is_the_authors_own() -> None:
 def test_an_address_that_may_not_call_is_told_with_its_option() -> None:
     error = failed(403, "IP is not allowed to access the webhook!")
     assert error.kind == "auth"
-    assert "Allowlist" in (error.mend or "")
+    assert "Allowlist" in (error.fix or "")
 
 
 def test_a_reply_with_a_code_of_the_authors_own_is_not_n8ns() -> None:

@@ -63,7 +63,7 @@ def test_a_sample_has_nothing_worse_than_advice(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "level", "message", "mend"),
+    ("made", "level", "message", "fix"),
     [
         (workflow("", RESPOND), "warning", "it has no notes", "say in a sentence"),
         (
@@ -93,7 +93,7 @@ def test_a_sample_has_nothing_worse_than_advice(name: str) -> None:
             workflow(GOOD + "\nExample: x -> {", RESPOND),
             "warning",
             "its notes: line 3",
-            "mend that line",
+            "fix that line",
         ),
         (
             workflow(GOOD, responseMode="onReceived"),
@@ -155,12 +155,12 @@ def test_a_sample_has_nothing_worse_than_advice(name: str) -> None:
         (workflow(GOOD, RESPOND, path="={{ 1 }}"), "error", "path is an expression", "fixed path"),
     ],
 )
-def test_each_fault_is_told_with_its_mend(
-    made: dict[str, Any], level: str, message: str, mend: str
+def test_each_fault_is_told_with_its_fix(
+    made: dict[str, Any], level: str, message: str, fix: str
 ) -> None:
     finding = next(f for f in lint(made) if message in f.message)
     assert finding.level == level
-    assert mend in finding.mend
+    assert fix in finding.fix
 
 
 def leading(first: dict[str, Any], *more: dict[str, Any]) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def test_names_that_notes_and_nodes_do_not_share_are_one_finding(
     )
     findings = [f for f in lint(leading(workflow(text), *nodes)) if f.level == "warning"]
     assert [message in f.message for f in findings] == [True]
-    assert "$json.body." in findings[0].mend or "name " in findings[0].mend
+    assert "$json.body." in findings[0].fix or "name " in findings[0].fix
 
 
 @pytest.mark.parametrize(

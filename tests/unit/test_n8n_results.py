@@ -375,4 +375,4 @@ def test_a_packed_answer_is_refused_and_the_owner_told() -> None:
     packed = HttpResponse(200, {"content-encoding": "gzip", "content-type": JSON_TYPE}, b"", False)
     with pytest.raises(N8nError, match=r"packed \(gzip\).* do not call it again") as caught:
         read_reply(TOOL, packed)
-    assert "compression" in str(caught.value.mend)
+    assert "compression" in str(caught.value.fix)

@@ -58,7 +58,7 @@ def test_a_streamed_text_is_heard_as_it_stands_where_its_author_asks_for_that() 
 def test_an_error_in_the_stream_is_a_failed_run(body: str) -> None:
     with pytest.raises(N8nError) as caught:
         read_reply(STREAMS, reply(body))
-    assert (caught.value.kind, caught.value.mend) == ("workflow_failed", SEE_EXECUTION)
+    assert (caught.value.kind, caught.value.fix) == ("workflow_failed", SEE_EXECUTION)
 
 
 @pytest.mark.parametrize("body", ["", "\n", node()])

@@ -73,7 +73,7 @@ def test_a_refusal_is_an_error_of_ours_and_of_the_system() -> None:
         caused(httpx2.ConnectError("All connection attempts failed"), refusal(LOCAL)),
         caused(RuntimeError(), ExceptionGroup("both", [OSError("a"), refusal(LOCAL)])),
         OSError(f"Multiple exceptions: [Errno 111] no, [Errno 13] {SAYS}"),
-        caused(ToolUnavailable("x"), RuntimeError(f"far: may not be connected to ({SAYS}); mend")),
+        caused(ToolUnavailable("x"), RuntimeError(f"far: may not be connected to ({SAYS}); fix")),
     ],
 )
 def test_a_refusal_is_found_behind_the_errors_of_a_client(error: Exception) -> None:
@@ -171,7 +171,7 @@ async def test_a_model_outside_is_not_asked_again_and_the_person_hears_why(
         api_key=None,
         deadlines=TransportDeadlines(),
         start="start it",
-        mend="bring it",
+        fix="bring it",
     )
     error = caused(httpx2.ConnectError("All connection attempts failed"), refusal(LOCAL))
 
@@ -278,8 +278,8 @@ def test_doctor_names_each_address_that_would_be_refused(tmp_path: Path) -> None
         "network mcp far",
     }
     assert "Ollama's cloud" in failed["network"].found
-    assert "CAAL_FALLBACKS" in failed["network model other"].mend
-    assert "unset N8N_URL" in failed["network n8n"].mend
+    assert "CAAL_FALLBACKS" in failed["network model other"].fix
+    assert "unset N8N_URL" in failed["network n8n"].fix
     warned = [finding.found for finding in found if finding.status == "warn"]
     assert any(text.startswith("own: a process of its own") for text in warned)
 
@@ -292,7 +292,7 @@ def test_doctor_says_that_weights_cannot_be_fetched_and_proxies_are_not_used(
     monkeypatch.setattr("caal_node.cli.checks.network.needed", needed_weights)
     found = doctor(tmp_path, CAAL_NETWORK="local")
     assert any("cannot be fetched" in finding.found for finding in found)
-    assert any("download-files" in finding.mend for finding in found)
+    assert any("download-files" in finding.fix for finding in found)
     assert any("proxies for https are not used" in finding.found for finding in found)
 
 

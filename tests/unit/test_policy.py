@@ -268,9 +268,9 @@ def test_globs_that_fit_no_tool_are_named_with_their_line() -> None:
     rule = Rule("deny", tools=["unlok_*", "unlock_*"], server=["hme"], line="caal.toml, line 7")
     policy = Policy([rule], effects={"files__*": "read"}, lines={"files__*": "caal.toml, line 3"})
     assert list(unused_globs(policy, [("unlock_door", spec())])) == [
-        "caal.toml, line 3: no tool is named files__*; mend the name, or remove it",
-        "caal.toml, line 7: no tool is named unlok_*; mend the name, or remove it",
-        "caal.toml, line 7: no server is named hme; mend the name, or remove it",
+        "caal.toml, line 3: no tool is named files__*; fix the name, or remove it",
+        "caal.toml, line 7: no tool is named unlok_*; fix the name, or remove it",
+        "caal.toml, line 7: no server is named hme; fix the name, or remove it",
     ]
 
 

@@ -62,7 +62,7 @@ def test_a_rule_is_read_with_its_line() -> None:
         ({"per_hour": 5, "each": ["call"]}, "each: write tool, room or participant"),
     ],
 )
-def test_a_wrong_rule_is_named_with_its_mend(rule: object, error: str) -> None:
+def test_a_wrong_rule_is_named_with_its_fix(rule: object, error: str) -> None:
     with pytest.raises(ConfigError) as raised:
         read(rule)
     assert str(raised.value).startswith("caal.toml, line ")

@@ -1,4 +1,4 @@
-"""The `[tools]` table of caal.toml: what is wrong is told with line and mend, and not raised."""
+"""The `[tools]` table of caal.toml: what is wrong is told with line and fix, and not raised."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ RULE = "[[tools.rules]]\n"
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line_and_mend(text: str, fault: str) -> None:
+def test_what_is_wrong_is_told_with_its_line_and_fix(text: str, fault: str) -> None:
     policy = policy_of(text)
     assert len(policy.faults) == 1, policy.faults
     assert policy.faults[0].startswith(f"caal.toml, {fault}")
@@ -245,7 +245,7 @@ def test_the_second_look_is_read_with_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "mend"),
+    ("line", "fix"),
     [
         ('second_look = "writes"', "second_look_model alone has calls that change something"),
         ("second_look_results = true", "what was found is not judged any more"),
@@ -255,8 +255,8 @@ def test_the_second_look_is_read_with_its_line() -> None:
         ('second_look_model = "embedded:some.gguf"', "name a model of a server"),
     ],
 )
-def test_a_wrong_second_look_is_a_fault_with_its_mend(line: str, mend: str) -> None:
+def test_a_wrong_second_look_is_a_fault_with_its_fix(line: str, fix: str) -> None:
     policy = policy_of(f"[tools]\n{line}\n")
     (fault,) = policy.faults
     assert fault.startswith("caal.toml, line 2, tools.second_look")
-    assert mend in fault
+    assert fix in fault

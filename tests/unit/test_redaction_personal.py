@@ -135,16 +135,16 @@ WRONG = (
 )
 
 
-@pytest.mark.parametrize(("line", "place", "mend"), WRONG)
-def test_a_wrong_line_is_told_with_its_place_and_mend(
-    line: str, place: str, mend: str, tmp_path: Path
+@pytest.mark.parametrize(("line", "place", "fix"), WRONG)
+def test_a_wrong_line_is_told_with_its_place_and_fix(
+    line: str, place: str, fix: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "caal.toml"
     path.write_text(f"[redaction]\n{line}\n", encoding="utf-8")
     with pytest.raises(ConfigError) as raised:
         load_settings({}, path)
     assert f"{path}, {place}" in str(raised.value)
-    assert mend in str(raised.value)
+    assert fix in str(raised.value)
 
 
 def test_a_pattern_in_a_table_of_its_own_is_named_by_its_line(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def refused(path: Path) -> str:
         load_wav(path)
     message = str(caught.value)
     assert str(path) in message
-    assert "WAV" in message  # the mend
+    assert "WAV" in message  # the fix
     assert "\n" not in message
     return message
 

@@ -711,7 +711,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("allowance", ALLOWANCES)
-def test_the_file_names_the_place_the_mend_and_the_way_out(allowance: str) -> None:
+def test_the_file_names_the_place_the_fix_and_the_way_out(allowance: str) -> None:
     entry, said = REFUSED[allowance]
     fault = fault_in(json.dumps({"a": entry}, indent=1), environ={})
     assert said in fault
@@ -728,7 +728,7 @@ def test_all_that_an_entry_asks_for_is_said_at_once() -> None:
     fault = fault_in(json.dumps({"a": entry}), environ={})
     assert "env.NODE_OPTIONS: is not plainly data" in fault
     assert "node is given '-e'" in fault
-    assert fault.endswith('mend these, or write "allow": ["env", "eval"]')
+    assert fault.endswith('fix these, or write "allow": ["env", "eval"]')
     assert not fault_in(json.dumps({"a": {**entry, "allow": ["env", "eval"]}}), environ={})
 
 

@@ -62,7 +62,7 @@ def file(tmp_path: Path) -> Path:
 
 @POSIX
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o664, 0o777])
-def test_a_file_that_others_may_write_is_refused_with_its_mend(
+def test_a_file_that_others_may_write_is_refused_with_its_fix(
     file: Path, mode: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ownership, "is_own_group", lambda _group, _user: False)

@@ -115,7 +115,7 @@ def test_pinned_tools_are_globs_over_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "mend"),
+    ("name", "text", "fix"),
     [
         ("CAAL_MCP_TOKENS", "many", "write a whole number"),
         ("CAAL_PINNED_TOOLS", "the light", "write names of tools, or globs over them"),
@@ -142,11 +142,11 @@ def test_pinned_tools_are_globs_over_names() -> None:
     ],
 )
 def test_a_wrong_variable_is_named_with_its_remedy(
-    tmp_path: Path, name: str, text: str, mend: str
+    tmp_path: Path, name: str, text: str, fix: str
 ) -> None:
     message = refusal({name: text}, tmp_path / "none.toml")
     assert message.startswith(f"{name}: ")
-    assert mend in message
+    assert fix in message
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_an_address_may_be_written_without_its_scheme(
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "mend"),
+    ("text", "line", "fix"),
     [
         ("\n\nnum_ctxx = 1\n", "line 3, num_ctxx", "Did you mean num_ctx?"),
         ("zebra = 1\n", "line 1, zebra", "Remove it."),
@@ -176,7 +176,7 @@ def test_an_address_may_be_written_without_its_scheme(
         ("model = 7\n", "line 1, model", "write a text in quotes"),
         ("cue_tool = 3\n", "line 1, cue_tool", "write a file's path"),
         ("num_ctx = 1024\nCAAL_NUM_CTX = 2048\n", "line 2", "Remove one of the two."),
-        ("model = \n", "line 1", "Mend that line."),
+        ("model = \n", "line 1", "Fix that line."),
         ("examples = 3\n", "line 1, examples", "write a table"),
         ("[examples]\na = [{say = 'x'}]\nb = 3\n", "line 3, examples, b", "write a list such as"),
         ("[examples]\nb = [{sai = 'x', say = 'x'}]\n", "b.sai", "the keys are say and arguments"),
@@ -191,13 +191,13 @@ def test_an_address_may_be_written_without_its_scheme(
     ],
 )
 def test_a_wrong_line_is_named_with_its_remedy(
-    tmp_path: Path, text: str, line: str, mend: str
+    tmp_path: Path, text: str, line: str, fix: str
 ) -> None:
     path = write(tmp_path, text)
     message = refusal({}, path)
     assert message.startswith(str(path))
     assert line in message
-    assert mend in message
+    assert fix in message
 
 
 def test_a_file_that_is_not_utf8_is_named_with_its_line(tmp_path: Path) -> None:

@@ -167,10 +167,10 @@ def test_a_missing_extra_names_the_command_that_brings_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "piper", None)
     monkeypatch.setitem(sys.modules, "faster_whisper", None)
-    mend = r"pip install 'caal-node\[local-speech\]'"
-    with pytest.raises(ConfigError, match=f"piper-tts is not installed; {mend}"):
+    fix = r"pip install 'caal-node\[local-speech\]'"
+    with pytest.raises(ConfigError, match=f"piper-tts is not installed; {fix}"):
         PiperTTS(voice_file)
-    with pytest.raises(ConfigError, match=f"faster-whisper is not installed; {mend}"):
+    with pytest.raises(ConfigError, match=f"faster-whisper is not installed; {fix}"):
         WhisperSTT(tmp_path)
 
 

@@ -149,8 +149,8 @@ def test_a_secret_can_be_a_variable_and_is_known_to_the_redaction(
             "SHELF_TOKEN is not set",
         ),
         ("[toolsets.gone]\n", "line 1, toolsets.gone", "cannot be imported"),
-        ("[toolsets.raises]\n", "line 1, toolsets.raises", "(ZeroDivisionError: boom); mend it"),
-        ("[toolsets.exits]\n", "line 1, toolsets.exits", "(SystemExit: 3); mend it"),
+        ("[toolsets.raises]\n", "line 1, toolsets.raises", "(ZeroDivisionError: boom); fix it"),
+        ("[toolsets.exits]\n", "line 1, toolsets.exits", "(SystemExit: 3); fix it"),
         ("[toolsets.broken]\n", "line 1, toolsets.broken", "(KeyError: 'boom'); tell its author"),
         ("[toolsets.nameless]\n", "line 1, toolsets.nameless", "has no NAME"),
         ("[toolsets.renamed]\n", "line 1, toolsets.renamed", "make them the same"),
@@ -158,7 +158,7 @@ def test_a_secret_can_be_a_variable_and_is_known_to_the_redaction(
         ("[toolsets.shelf]\nfile = 'b'\n[toolsets.attic]\n", "shelf and attic", "find_book"),
     ],
 )
-def test_what_is_wrong_names_place_and_mend(
+def test_what_is_wrong_names_place_and_fix(
     tmp_path: Path, text: str, place: str, remedy: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:

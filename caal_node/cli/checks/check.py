@@ -20,12 +20,12 @@ MAX_FOUND_CHARS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found of one part; `mend` is one line that says what to do, or gives a hint."""
+    """What was found of one part; `fix` is one line that says what to do, or gives a hint."""
 
     name: str
     status: Status
     found: str
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +41,18 @@ def ok(name: str, found: str, hint: str = "") -> Finding:
     return Finding(name, "ok", found, hint)
 
 
-def warn(name: str, found: str, mend: str) -> Finding:
-    return Finding(name, "warn", one_line(found), one_line(mend))
+def warn(name: str, found: str, fix: str) -> Finding:
+    return Finding(name, "warn", one_line(found), one_line(fix))
 
 
-def fail(name: str, found: str, mend: str) -> Finding:
-    return Finding(name, "fail", one_line(found), one_line(mend))
+def fail(name: str, found: str, fix: str) -> Finding:
+    return Finding(name, "fail", one_line(found), one_line(fix))
 
 
-def fail_from(name: str, message: str, separator: str = "; ", mend: str = "See above.") -> Finding:
-    """Return a failure from an error's message, which has its own mend after `separator`."""
+def fail_from(name: str, message: str, separator: str = "; ", fix: str = "See above.") -> Finding:
+    """Return a failure from an error's message, which has its own fix after `separator`."""
     found, _, own = message.partition(separator)
-    return fail(name, found, own or mend)
+    return fail(name, found, own or fix)
 
 
 def one_line(text: str) -> str:

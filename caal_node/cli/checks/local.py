@@ -76,13 +76,13 @@ def _state_finding(folder: Path) -> Finding:
         return ok(STATE, f"{folder}, not made yet")
     if is_checked():
         if (who := folder_fault(folder, os.geteuid())) is not None:
-            found, _, mend = who.partition("; run: ")
-            return fail(STATE, f"{folder} {found}", f"Run: {mend}")
+            found, _, fix = who.partition("; run: ")
+            return fail(STATE, f"{folder} {found}", f"Run: {fix}")
         if folder.stat().st_mode & 0o077:
             found = f"{folder} can be opened by other users of this machine"
             return warn(STATE, found, f"Run: chmod 700 {shlex.quote(str(folder))}")
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        return fail(STATE, f"{folder} cannot be written", "Mend its owner and mode.")
+        return fail(STATE, f"{folder} cannot be written", "Fix its owner and mode.")
     if (free := shutil.disk_usage(folder).free) < FREE_BYTES:
         found = f"{folder}: its disk has {free >> 20} MiB left, so little will be kept"
         return warn(STATE, found, "Make room on that disk.")
@@ -93,8 +93,8 @@ async def check_bridge_command(settings: Settings) -> Sequence[Finding]:
     """Say whether `mcp-bridge` is another distribution's command; without one there is nothing."""
     if (found := shutil.which(BRIDGE)) is None or await in_thread(lambda: _is_ours(Path(found))):
         return []
-    mend = "Use caal-node mcp serve and caal-node mcp unit, which are the same commands."
-    return [warn(BRIDGE, f"{found} is another program of that name", mend)]
+    fix = "Use caal-node mcp serve and caal-node mcp unit, which are the same commands."
+    return [warn(BRIDGE, f"{found} is another program of that name", fix)]
 
 
 def _is_ours(script: Path) -> bool:
@@ -165,7 +165,7 @@ def _for_rooms(settings: Settings, found: Finding) -> Finding:
     default = getattr(settings, found.name) == "local"
     if found.status != "fail" or not default or settings.has_rooms:
         return found
-    return warn(found.name, f"{found.found}; chat needs no speech", found.mend)
+    return warn(found.name, f"{found.found}; chat needs no speech", found.fix)
 
 
 async def _speech_part(
@@ -181,7 +181,7 @@ async def _speech_part(
         importlib.import_module(spec.partition(":")[0])
     except Exception as error:
         found = f"{variable}={spec} cannot be imported ({type(error).__name__}: {error})"
-        return fail(name, found, "Install it, or mend the name.")
+        return fail(name, found, "Install it, or fix the name.")
     try:
         await in_thread(lambda: make(spec))
     except ConfigError as error:
@@ -194,9 +194,9 @@ async def _local_part(variable: str, name: str, local: tuple[str, Any] | None) -
         return ok(name, "local")
     module, weight = local
     if find_spec(module) is None:
-        mend = EXTRA.format(variable=variable)
-        return fail(name, f"{variable}=local, but {module} is not installed", mend)
+        fix = EXTRA.format(variable=variable)
+        return fail(name, f"{variable}=local, but {module} is not installed", fix)
     if await in_thread(lambda: weights.present(weight)) is None:
-        mend = f"Run: python -m caal_node.weights {weight.key}"
-        return fail(name, f"{weight.title} is not in the cache", mend)
+        fix = f"Run: python -m caal_node.weights {weight.key}"
+        return fail(name, f"{weight.title} is not in the cache", fix)
     return ok(name, f"local, {weight.title}")

@@ -137,9 +137,9 @@ async def _ollama_model(http: httpx2.AsyncClient, settings: Settings) -> list[Fi
     if wanted not in names and f"{wanted}:latest" not in names:
         near = difflib.get_close_matches(wanted, names, 1, 0.6)
         other = f"set CAAL_MODEL to {near[0]}" if near else "set CAAL_MODEL to one of these"
-        mend = f"Run: ollama pull {wanted}" + (f", or {other}." if names else ".")
+        fix = f"Run: ollama pull {wanted}" + (f", or {other}." if names else ".")
         raise _Unusable(
-            fail(MODEL, f"{wanted} is not on the server, which has {_first_names(names)}", mend)
+            fail(MODEL, f"{wanted} is not on the server, which has {_first_names(names)}", fix)
         )
     shown = await _fetch(http, settings, "POST", "/api/show", {"model": wanted})
     can = shown.get("capabilities")
@@ -157,13 +157,13 @@ def _ability_findings(settings: Settings, can: Sequence[str]) -> list[Finding]:
     if "completion" not in can:
         return [fail(MODEL, f"{found}; it cannot chat", "Set CAAL_MODEL to a chat model.")]
     if "tools" not in can:
-        mend = (
+        fix = (
             "Tools are asked for in plain text instead; a model with tools, as qwen3:8b, is surer."
         )
-        return [warn(MODEL, f"{found}; it has no tool calling of its own", mend)]
+        return [warn(MODEL, f"{found}; it has no tool calling of its own", fix)]
     if settings.think and "thinking" not in can:
-        mend = "Set CAAL_THINK=off, or choose a model that thinks."
-        return [warn(MODEL, f"{found}; CAAL_THINK is on, and it cannot think", mend)]
+        fix = "Set CAAL_THINK=off, or choose a model that thinks."
+        return [warn(MODEL, f"{found}; CAAL_THINK is on, and it cannot think", fix)]
     return [ok(MODEL, found)]
 
 
@@ -185,8 +185,8 @@ async def _openai_server(http: httpx2.AsyncClient, settings: Settings) -> list[F
         return [server, ok(MODEL, settings.model)]
     found = f"{settings.model} is not on the server, which has {_first_names(names)}"
     if len(names) == 1:
-        mend = f"Servers of one model take any name; to be exact, set CAAL_MODEL={names[0]}."
-        return [server, warn(MODEL, found, mend)]
+        fix = f"Servers of one model take any name; to be exact, set CAAL_MODEL={names[0]}."
+        return [server, warn(MODEL, found, fix)]
     return [server, fail(MODEL, found, "Set CAAL_MODEL to one of these.")]
 
 
@@ -212,20 +212,20 @@ async def _fetch(
             response = await http.request(method, path, json=body)
     except (TimeoutError, httpx2.TimeoutException):
         found = f"{address} did not answer within {REQUEST_S:g} s"
-        mend = f"Check {variable}, and whether the server is overloaded."
-        raise _Unusable(fail(SERVER, found, mend)) from None
+        fix = f"Check {variable}, and whether the server is overloaded."
+        raise _Unusable(fail(SERVER, found, fix)) from None
     except UnfitAnswer as error:
         raise _Unusable(fail(SERVER, f"{address} {error}", f"Check {variable}.")) from None
     except httpx2.HTTPError as error:
         if (why := refusal_in(error)) is not None:
-            mend = f"Add it to CAAL_NETWORK, or set {variable} to a server within."
-            raise _Unusable(fail(SERVER, f"{address} is outside: {why}", mend)) from None
+            fix = f"Add it to CAAL_NETWORK, or set {variable} to a server within."
+            raise _Unusable(fail(SERVER, f"{address} is outside: {why}", fix)) from None
         found = f"nothing answers at {address} ({type(error).__name__})"
-        mend = f"Start the server (Ollama: ollama serve), or set {variable} to where it runs."
-        raise _Unusable(fail(SERVER, found, mend)) from None
+        fix = f"Start the server (Ollama: ollama serve), or set {variable} to where it runs."
+        raise _Unusable(fail(SERVER, found, fix)) from None
     if response.status_code in (401, 403):
-        mend = "Set CAAL_API_KEY to the server's key."
-        raise _Unusable(fail(SERVER, f"{address} refuses the key", mend))
+        fix = "Set CAAL_API_KEY to the server's key."
+        raise _Unusable(fail(SERVER, f"{address} refuses the key", fix))
     try:
         answer = json.loads(response.content) if response.is_success else None
     except (ValueError, RecursionError):
@@ -313,7 +313,7 @@ async def check_second_look(
     found = await check_model(settings.with_model(parse_reference(reference)), transport)
     without = "calls run without a second look"
     failed = [
-        fail(SECOND_LOOK, f"{each.found}; {without}", each.mend.replace("CAAL_MODEL", _KEY))
+        fail(SECOND_LOOK, f"{each.found}; {without}", each.fix.replace("CAAL_MODEL", _KEY))
         for each in found
         if each.status == "fail"
     ]

@@ -36,9 +36,9 @@ async def check_network(settings: Settings) -> Sequence[Finding]:
 def _findings(settings: Settings) -> Iterator[Finding]:
     shown = settings.network.shown
     yield ok(NETWORK, f"{shown}: connections of this process to anywhere else are refused")
-    for what, url, mend in _addresses(settings):
+    for what, url, fix in _addresses(settings):
         if (why := _outside(settings, url)) is not None:
-            yield fail(f"{NETWORK} {what}", why, f"Add it to CAAL_NETWORK, or {mend}.")
+            yield fail(f"{NETWORK} {what}", why, f"Add it to CAAL_NETWORK, or {fix}.")
     yield from _models_elsewhere(settings)
     yield from _missing_weights(settings)
     yield from _own_processes(settings)
@@ -59,11 +59,11 @@ def _outside(settings: Settings, url: str) -> str | None:
 
 def _addresses(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """Yield each address of the settings: what it is of, the URL, and what else could be done."""
-    mend = "set CAAL_BASE_URL or OLLAMA_HOST to one within"
+    fix = "set CAAL_BASE_URL or OLLAMA_HOST to one within"
     for model in (settings, *map(settings.with_model, settings.fallbacks)):
         if model.api not in ("embedded", "livekit"):
-            yield f"model {model.model}", model.model_address, mend
-        mend = "take it out of CAAL_FALLBACKS"
+            yield f"model {model.model}", model.model_address, fix
+        fix = "take it out of CAAL_FALLBACKS"
     for url in settings.model_servers:
         yield "model server", url, "take it out of CAAL_MODEL_SERVERS"
     if isinstance(settings.embedding, ModelReference):
@@ -121,5 +121,5 @@ def _own_processes(settings: Settings) -> Iterator[Finding]:
     names = [server.name for server in _servers(settings) if server.transport == "stdio"]
     if names:
         found = f"{', '.join(names)}: a process of its own, which can connect to anywhere"
-        mend = "Its package runner is told to fetch nothing; only the system can hold the rest."
-        yield warn(f"{NETWORK} mcp", found, mend)
+        fix = "Its package runner is told to fetch nothing; only the system can hold the rest."
+        yield warn(f"{NETWORK} mcp", found, fix)

@@ -41,11 +41,11 @@ def policy_findings(policy: Policy, tools: Sequence[Tool], *, listed: bool) -> l
 
 
 def _finding(text: str, *, is_fault: bool) -> Finding:
-    what, _, mend = text.rpartition("; ")
+    what, _, fix = text.rpartition("; ")
     if not is_fault:
-        return warn(POLICY, what or text, f"{mend.capitalize()}." if what else "See above.")
+        return warn(POLICY, what or text, f"{fix.capitalize()}." if what else "See above.")
     stopped = "; until it is mended, only what reads is run"
-    return fail(POLICY, f"{what or text}{stopped}", f"{mend}." if what else "Mend that line.")
+    return fail(POLICY, f"{what or text}{stopped}", f"{fix}." if what else "Fix that line.")
 
 
 def _open(policy: Policy, left: Sequence[str]) -> Finding:
@@ -55,8 +55,8 @@ def _open(policy: Policy, left: Sequence[str]) -> Finding:
     found = f"{_summary(policy)}; {count} something, and anybody may call: {names}{more}"
     if policy.mode == "house" and not policy.rules:
         return ok(POLICY, found, "Rules in caal.toml say who may: docs/safety.md.")
-    mend = "Allow them by a rule, or deny them to those who may not (docs/safety.md)."
-    return warn(POLICY, found, mend)
+    fix = "Allow them by a rule, or deny them to those who may not (docs/safety.md)."
+    return warn(POLICY, found, fix)
 
 
 def _summary(policy: Policy) -> str:
@@ -105,8 +105,8 @@ async def _context_finding(settings: Settings, agent: CaalAgent) -> Finding:
         left = len(agent.table) + 1 - len(tools.names)
         text = f"{text}; {left} of {len(agent.table)} tools are told on demand"
     if size + head > shared.window - shared.talk:
-        mend = f"For longer conversations: CAAL_NUM_CTX={shared.context_for(size, head)}."
-        return ok(CONTEXT, f"{text}, so the conversation gets {shared.talk}", mend)
+        fix = f"For longer conversations: CAAL_NUM_CTX={shared.context_for(size, head)}."
+        return ok(CONTEXT, f"{text}, so the conversation gets {shared.talk}", fix)
     return ok(CONTEXT, text)
 
 

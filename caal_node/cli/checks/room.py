@@ -47,7 +47,7 @@ def require_livekit(settings: Settings) -> None:
 
 
 async def livekit_away(settings: Settings) -> str | None:
-    """Return why the LiveKit server cannot be reached, in one line with the mend; None if it can.
+    """Return why the LiveKit server cannot be reached, in one line with the fix; None if it can.
 
     Raises:
         ConfigError: it is there, and refuses the keys.
@@ -75,8 +75,8 @@ def _server(settings: Settings, live: int) -> Finding:
     secret = settings.livekit_api_secret
     here = is_loopback(urlsplit(settings.livekit_url or "").hostname or "")
     if secret is not None and len(secret.get_secret_value()) < MIN_SECRET_CHARS and not here:
-        mend = "Make one for the server and for LIVEKIT_API_SECRET: openssl rand -hex 32."
-        return warn(LIVEKIT, f"{found}; its secret can be guessed, and opens every room", mend)
+        fix = "Make one for the server and for LIVEKIT_API_SECRET: openssl rand -hex 32."
+        return warn(LIVEKIT, f"{found}; its secret can be guessed, and opens every room", fix)
     return ok(LIVEKIT, found)
 
 
@@ -89,6 +89,6 @@ def _session_host(settings: Settings) -> list[Finding]:
 
 def _control_token(settings: Settings) -> Finding:
     if settings.control_token is None:
-        mend = "Set CAAL_CONTROL_TOKEN to a long random text to use caal-node control."
-        return warn(CONTROL, "no CAAL_CONTROL_TOKEN, so tools cannot be reloaded in a room", mend)
+        fix = "Set CAAL_CONTROL_TOKEN to a long random text to use caal-node control."
+        return warn(CONTROL, "no CAAL_CONTROL_TOKEN, so tools cannot be reloaded in a room", fix)
     return ok(CONTROL, "token set")

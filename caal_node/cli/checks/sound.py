@@ -62,7 +62,7 @@ async def find_devices() -> Finding:
         found = (
             f"console has no microphone ({last or f'PortAudio ended with {process.returncode}'})"
         )
-        return warn(SOUND, found, f"Mend the sound system, {TEXT}.")
+        return warn(SOUND, found, f"Fix the sound system, {TEXT}.")
     microphone, speaker = json.loads(said)
     if microphone and speaker:
         return ok(SOUND, f"{microphone} and {speaker}")

@@ -57,14 +57,14 @@ def n8n_finding(settings: Settings, found: Discovery) -> Finding:
     )
     problems = [f"{tool.title}: {said}" for tool in found.tools for said in tool.problems]
     if not found.tools:
-        mend = "Give a workflow a webhook, publish it, and make it available in MCP."
-        return warn(N8N, text, mend)
+        fix = "Give a workflow a webhook, publish it, and make it available in MCP."
+        return warn(N8N, text, fix)
     if found.notices:
         return warn(N8N, text, found.notices[0])
     if problems:
         more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
-        mend = "See all of them: caal-node n8n check --instance"
-        return warn(N8N, f"{text}; {problems[0]}{more}", mend)
+        fix = "See all of them: caal-node n8n check --instance"
+        return warn(N8N, f"{text}; {problems[0]}{more}", fix)
     return ok(N8N, text)
 
 
@@ -72,7 +72,7 @@ async def check_mcp(settings: Settings) -> Sequence[Finding]:
     try:
         configs = await in_thread(lambda: load_mcp_servers(settings.mcp_servers, missing_ok=True))
     except mcp_bridge.ConfigError as error:
-        return [fail_from(MCP, str(error), mend="Mend that line.")]
+        return [fail_from(MCP, str(error), fix="Fix that line.")]
     if not configs:
         return [ok(MCP, f"no servers in {settings.mcp_servers}")]
     # As a room has them, but without a catalogue, which leaves known servers unconnected.
@@ -95,16 +95,16 @@ def _server_finding(status: mcp_bridge.ServerStatus) -> Finding:
         )
     if status.error is not None:
         error = f"{status.state}, over {status.transport}: {status.error}"
-        return fail_from(name, error, mend="Run its command by hand to see what it says.")
+        return fail_from(name, error, fix="Run its command by hand to see what it says.")
     took = f", connected in {status.connect_ms} ms" if status.connect_ms is not None else ""
     version = f", MCP {status.protocol}" if status.protocol else ""
     text = f"{status.tools} tools over {status.transport} ({status.state}{took}{version})"
     if status.held or status.added:
-        mend = f"Read and accept them: caal-node tools --accept {status.name}"
-        return warn(name, f"{text}; {'; '.join(status.notes)}", mend)
+        fix = f"Read and accept them: caal-node tools --accept {status.name}"
+        return warn(name, f"{text}; {'; '.join(status.notes)}", fix)
     if status.notes:
-        mend = "Read what was left out or passed over, and mend it there."
-        return warn(name, f"{text}; {'; '.join(status.notes)}", mend)
+        fix = "Read what was left out or passed over, and fix it there."
+        return warn(name, f"{text}; {'; '.join(status.notes)}", fix)
     return ok(name, text)
 
 
@@ -128,8 +128,8 @@ async def check_embedding(settings: Settings) -> Sequence[Finding]:
         rows = await embedder.embed(["how warm will it be tomorrow"])
         took = (time.perf_counter() - began) * 1000
     except EmbeddingUnavailable as error:
-        found, _, mend = str(error).rpartition("; ")
-        return [warn(EMBEDDING, f"{found or mend}: {_BY_WORDS}", mend if found else "See above.")]
+        found, _, fix = str(error).rpartition("; ")
+        return [warn(EMBEDDING, f"{found or fix}: {_BY_WORDS}", fix if found else "See above.")]
     finally:
         if isinstance(embedder, ServerEmbedder):
             await embedder.aclose()

@@ -66,7 +66,7 @@ async def require_all(settings: Settings, out: Path, *, use_room: bool) -> Seque
     """Return remarks on what the demo can do without.
 
     Raises:
-        ConfigError: something is missing; its text has a line, with the mend, for each.
+        ConfigError: something is missing; its text has a line, with the fix, for each.
     """
     found = await check_all(settings, out, use_room=use_room)
     if failed := [sentence(each) for each in found if each.status == "fail"]:
@@ -162,8 +162,8 @@ async def _network(lacking: Sequence[Weight]) -> Finding:
     )
     if await _hub_answers():
         return ok("network", what)
-    mend = "Connect it, or set HF_ENDPOINT to a mirror of the hub."
-    return fail("network", f"{what}, and the model hub does not answer", mend)
+    fix = "Connect it, or set HF_ENDPOINT to a mirror of the hub."
+    return fail("network", f"{what}, and the model hub does not answer", fix)
 
 
 async def _hub_answers() -> bool:

@@ -115,17 +115,17 @@ def _texts(value: object) -> Iterator[str]:
                 yield from _texts(each)
 
 
-def failure(status: int, body: bytes, *, model: str, url: str, mend: str) -> ModelError:
+def failure(status: int, body: bytes, *, model: str, url: str, fix: str) -> ModelError:
     """Return the error that an HTTP answer other than 200 stands for.
 
-    `mend` says how a missing model is brought, `url` is what was asked.
+    `fix` says how a missing model is brought, `url` is what was asked.
     """
     words = server_words(body)
     said = f": {words}" if words else ""
     if _NO_TOOLS.search(words):
         return ModelLacksTools(f"{model} takes no tools{said}")
     if _NO_MODEL.search(words):
-        return ModelMissing(f"the model {model} is not there; {mend}")
+        return ModelMissing(f"the model {model} is not there; {fix}")
     if status in (400, 413) and _TOO_LONG.search(words):
         return ModelContextFull(f"{url}: the prompt is too long{said}", status=status)
     if status in (401, 403):
@@ -320,9 +320,9 @@ class HttpTransport:
         api_key: str | None,
         deadlines: TransportDeadlines,
         start: str,
-        mend: str,
+        fix: str,
     ) -> None:
-        """`start` says how the server is started, `mend` how the missing model is brought.
+        """`start` says how the server is started, `fix` how the missing model is brought.
 
         Raises:
             ConfigError: the key cannot stand in a header, or the address is none.
@@ -340,7 +340,7 @@ class HttpTransport:
         self._headers: Final = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.model: Final = model
         self.deadlines: Final = deadlines
-        self._start, self._mend = start, mend
+        self._start, self._fix = start, fix
         self._client: httpx2.AsyncClient | None = None
 
     async def pieces(
@@ -398,7 +398,7 @@ class HttpTransport:
                     async with asyncio.timeout_at(due):
                         said = await _beginning(response)
                     raise failure(
-                        response.status_code, said, model=self.model, url=url, mend=self._mend
+                        response.status_code, said, model=self.model, url=url, fix=self._fix
                     )
                 yield response
             finally:
@@ -443,7 +443,7 @@ class HttpTransport:
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
             if (why := refusal_in(error)) is not None:
                 raise ModelOutside(
-                    f"{why}, of the model server at {self.address}; add it there, or mend "
+                    f"{why}, of the model server at {self.address}; add it there, or fix "
                     "the address"
                 ) from error
             raise ModelUnreachable(

@@ -166,11 +166,11 @@ class LiveKitBackend:
             return ModelTimeout(f"{self.address} did not answer in time")
         if isinstance(error, APIStatusError):
             if error.status_code == 404:
-                return ModelMissing(f"{self.address} has no model {self.model}; mend CAAL_MODEL")
+                return ModelMissing(f"{self.address} has no model {self.model}; fix CAAL_MODEL")
             said = error.body if isinstance(error.body, str) else json.dumps(error.body)
             body = (said if error.body else error.message).encode()
-            mend = "check the name that the plugin was given"
-            return failure(error.status_code, body, model=self.model, url=self.address, mend=mend)
+            fix = "check the name that the plugin was given"
+            return failure(error.status_code, body, model=self.model, url=self.address, fix=fix)
         if isinstance(error, APIConnectionError):
             return ModelUnreachable(f"{self.address} cannot be reached")
         return ModelReplyError(f"{self.address}: {type(error).__name__}")

@@ -185,7 +185,7 @@ class OllamaBackend(HttpTransport):
             api_key=api_key,
             deadlines=deadlines or TransportDeadlines(),
             start="start it with: ollama serve (or set OLLAMA_HOST)",
-            mend=f"run: ollama pull {model}",
+            fix=f"run: ollama pull {model}",
         )
 
     async def capabilities(self) -> Capabilities:

@@ -162,7 +162,7 @@ class OpenAIServer(HttpTransport):
             api_key=api_key,
             deadlines=deadlines or TransportDeadlines(),
             start="start the server, or set CAAL_BASE_URL",
-            mend="start the server with it, or set CAAL_MODEL to one that it has",
+            fix="start the server with it, or set CAAL_MODEL to one that it has",
         )
 
     async def capabilities(self) -> Capabilities:

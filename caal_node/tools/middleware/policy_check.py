@@ -211,7 +211,7 @@ class PolicyChecks:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What cannot be read, each with file, line and mend."""
+        """What cannot be read, each with file, line and fix."""
         return tuple(fault for check in self.checks for fault in check.policy.faults)
 
     def judge(self, entry: ToolEntry, caller: Caller) -> Judgement:

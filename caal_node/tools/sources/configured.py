@@ -53,7 +53,7 @@ def mcp_tier(
 @lru_cache
 def _sign_ins(folder: Path) -> OAuth:
     """Return one for all rooms of a process, as rooms that sign in alike may share a server."""
-    return OAuth(stores=SignIns(folder), mend="run: caal-node login {server}")
+    return OAuth(stores=SignIns(folder), fix="run: caal-node login {server}")
 
 
 def n8n_tier(settings: Settings) -> N8nToolSource:

@@ -123,8 +123,8 @@ class N8nToolSource(ToolSource):
         try:
             result = await self.workflows.call(spec.name, dict(arguments), on_progress=on_progress)
         except n8n.N8nError as error:
-            if error.mend:
-                logger.warning("%s: %s; %s", spec.name, error.kind, error.mend)
+            if error.fix:
+                logger.warning("%s: %s; %s", spec.name, error.kind, error.fix)
             raise failure_of(error) from error
         return VerbatimResult(result.value, result.spoken) if result.spoken else result.value
 
