@@ -14,8 +14,9 @@ demo: $(VENV)/demo.stamp
 test: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright --pythonpath $(BIN)/python
-	$(BIN)/python -m tests --part=quick --hypothesis-profile=few $(ARGS)
+	$(BIN)/pyright --pythonpath $(BIN)/python & types=$$!; \
+	  $(BIN)/python -m tests --part=quick --hypothesis-profile=few $(ARGS); tests=$$?; \
+	  wait $$types || { echo "pyright found errors: see above"; exit 1; }; exit $$tests
 
 # What `make test` leaves out: real models, rooms, servers and commands, attacks, and all examples
 # of the property tests (half an hour).
