@@ -201,7 +201,7 @@ def test_a_policy_with_a_fault_is_told_and_refuses_what_writes(house: Path) -> N
     code, output = ran_here("policy", "try", "set_timer", '{"minutes": 5}')
     assert code == 1
     assert FAULT in output
-    assert "somebody has mended them" in output
+    assert "until it's fixed" in output
 
 
 def test_a_dry_run_is_told_with_what_would_be_said(house: Path) -> None:
