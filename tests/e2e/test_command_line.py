@@ -411,6 +411,10 @@ def test_a_file_of_variables_is_read_and_told_by_doctor_alone(tmp_path: Path) ->
     assert "chmod go-w" in done.stderr
 
 
+def _asked(server: StandInModel) -> list[str]:
+    return [request.json["messages"][-1]["content"] for request in server.chats]
+
+
 async def test_chat_asks_the_model_that_is_named(tmp_path: Path) -> None:
     import asyncio
 
@@ -420,14 +424,16 @@ async def test_chat_asks_the_model_that_is_named(tmp_path: Path) -> None:
             run, "chat", "--model", told, "--json", folder=tmp_path, typed="hello\n"
         )
         assert '"text":"Here I am."' in done.stdout
+        greetings = _asked(server).count("hello")
         done = await asyncio.to_thread(
             run, "chat", "where are you", "--model", told, folder=tmp_path, typed="hello\n"
         )
         assert done.returncode == 0
         assert done.stdout.count("Here I am.") == 1
-        asked = [request.json["messages"][-1]["content"] for request in server.chats]
+        asked = _asked(server)
         assert "where are you" in asked
-        assert asked.count("hello") == 1  # of the chat before: a question leaves the input alone
+        # A slow first sample makes the turn two requests. A question leaves the input alone.
+        assert asked.count("hello") == greetings >= 1
     done = run("chat", "--model", "two words", folder=tmp_path)
     assert done.returncode == 1
     assert "--model" in done.stderr
