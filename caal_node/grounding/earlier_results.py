@@ -1,4 +1,4 @@
-"""What earlier calls gave, as lists of things and as single records, in the order of the turns."""
+"""What earlier calls gave: lists of things and single records, in the order they were read out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a text states that can be held against a result: figures with units, times, dates, codes."""
+"""Quantities in texts: figures with units, times, dates, codes; lengths in a tool's unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One search in place of a reply which says that it cannot look something up.
+"""Replies that hedge: one search in their place, or the result that they deny.
 
 The beginning of a reply is held back until it is known that it is no such hedge: for its first
 sentence, which speech synthesis waits for anyway. A hedge is never spoken. A call of the search

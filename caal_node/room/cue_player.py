@@ -1,4 +1,4 @@
-"""Plays what the cue policy decides, and wakes the policy at the time that it asks for.
+"""Plays cues: what the policy decides, when it asks for it, on a track of the room.
 
 A room's track, local speakers and a recorder implement `CueSink`, which plays the sounds. Tests
 replace the `Clock`, and never wait.

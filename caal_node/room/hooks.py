@@ -1,4 +1,4 @@
-"""Three callbacks for simple front ends, such as a lamp, a face or a log on a screen.
+"""Three callbacks for simple front ends, and the queue in which owners' callbacks run.
 
 They follow the same events as everything else, so a reply that was begun early and thrown away
 calls none of them. `on_event` gets every event.

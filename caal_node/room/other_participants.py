@@ -1,4 +1,7 @@
-"""Closes what LiveKit opens by default to everyone in the room of a session.
+"""Keeps a session for its own participant: closed to others in the room, and linked to them again
+when they come back.
+
+LiveKit opens this to everyone in the room by default:
 
 - The session host (`AgentSession.start(session_host=...)`): whoever is in the room can read every
   argument and result, the instructions and the history, type as the person whom the agent hears,
@@ -11,10 +14,7 @@
 
 # pyright: reportPrivateUsage=false, reportUnknownMemberType=false
 # LiveKit has no public way to close them. pyproject.toml keeps to versions that were read.
-# pyright: reportUnknownMemberType=false
-# LiveKit leaves the event types of its rooms open, so they are half unknown.
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 # LiveKit leaves the event types of its rooms and sessions open, so they are half unknown.
 
 from __future__ import annotations

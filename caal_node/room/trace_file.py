@@ -1,4 +1,4 @@
-"""A trace of the conversation in a local file: a line of JSON an event, for its user alone.
+"""A trace of the conversation in a local file, with the times of each turn: one event a line.
 
 By default a line says when, what, by which tool, how it ended and how long that took, and of texts
 only how many characters they have. The whole of it, redacted, is written where the owner asks for

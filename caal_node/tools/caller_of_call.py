@@ -1,9 +1,7 @@
-"""Finds out for whom LiveKit runs a call."""
+"""Finds out for whom LiveKit runs a call, and which words it answers."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# LiveKit leaves the types of its rooms open, so they are half unknown.
-# pyright: reportUnknownMemberType=false
-# LiveKit leaves the types of its sessions open, so they are half unknown.
+# LiveKit leaves the types of its rooms and sessions open, so they are half unknown.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks a person whether a call may run, aloud or in text; the next words are the answer.
+"""Asks a person whether a call may run, aloud, in text or by a button.
 
 A yes counts only from the person who is asked, after the whole question has been heard, and as long
 as it is about nothing else. All else runs nothing: a no or a correction at once,
@@ -6,9 +6,7 @@ what is unclear after it was asked again, silence after some seconds.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# LiveKit leaves the types of its sessions open, so they are half unknown.
-# pyright: reportUnknownMemberType=false
-# LiveKit leaves the event types of its rooms open, so they are half unknown.
+# LiveKit leaves the types of its rooms and sessions open, so they are half unknown.
 
 from __future__ import annotations
 

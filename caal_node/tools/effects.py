@@ -1,4 +1,4 @@
-"""What a tool's calls may do at worst: read, write, or destroy.
+"""What is declared of a tool: what its calls may do at worst, and on which terms they run.
 
 Each source says it in its own way, and what nobody says is `write`. An author of own tools says it
 in code; `@function_tool` comes first, as it keeps what the function below it has:

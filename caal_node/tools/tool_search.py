@@ -1,4 +1,5 @@
-"""The search over the tools of all tiers: for the model, for the person's words, for the API."""
+"""Which tools a prompt begins with, and the search that finds the others: for the model, for the
+user's words, and for the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of Markdown: how a line begins, fenced code, and tables."""
+"""Markdown as it is spoken: how a line begins, fenced code, tables, and marks within a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Collects what speaks against one server's configuration, less what its owner allows."""
+"""Judges one server's configuration: what its command starts, and which variables it sets.
+
+What its owner allows in the entry is no finding.
+"""
 
 from __future__ import annotations
 
