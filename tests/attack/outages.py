@@ -53,8 +53,9 @@ HUMAN_S: Final = 2.0
 """Nobody asks again sooner: a sentence has to be heard first."""
 CALL_S: Final = 2.0
 DAY_S: Final = 86_400.0
-SETTLE_S: Final = 5.0
-"""For closed connections to be forgotten by both sides."""
+SETTLE_S: Final = 15.0
+"""For closed connections to be forgotten by both sides. Two requests of a new session may overlap
+on a busy machine; the second connection is idle for 5 s until the next request closes it."""
 DO, HOLD = "Please do it in Paris.", "Do it slowly in Paris."
 GONE, BACK = "Please try Paris again.", "Once more in Paris, please."
 DONE: Final = "Done."
@@ -139,6 +140,7 @@ class Part:
                 return ""
             if time.monotonic() > until:
                 return str([dict(now - then) for then, now in pairs])
+            await self.talk.ask(BACK)
 
 
 def _descriptors() -> Counter[str]:
