@@ -33,7 +33,7 @@ class CaalPlugin(Plugin):
         """
         # Most who have the plugin never fetch anything.
         from caal_node.config.process_guard import guard_process
-        from caal_node.weights.needed import fetch_needed
+        from caal_node.weights.gguf import fetch_needed
 
         fetch_needed(guard_process())
 

@@ -18,8 +18,7 @@ from livekit.agents import llm
 
 from caal_node.config.settings import Settings
 from caal_node.context.builder import ContextBuilder
-from caal_node.context.prompt_tools import PromptTools
-from caal_node.context.token_estimate import items_tokens
+from caal_node.context.token_estimate import PromptTools, items_tokens
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.context.window import FIXED_STEP, ContextBudget, fitting
 from caal_node.core.errors import ModelContextFull

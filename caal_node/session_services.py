@@ -36,19 +36,18 @@ from caal_node.core.events import CueKind, Event, Events, Spoken, TierName
 from caal_node.core.items import UserItem
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
+from caal_node.models.model_connection import OnRequest
 from caal_node.models.question import Question
-from caal_node.models.timed_backend import OnRequest
 from caal_node.redaction.log_filter import logs_redacted
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.announcer import SessionAnnouncer
 from caal_node.room.attributes import Attributes
-from caal_node.room.call_tracker import ToolOrigin
 from caal_node.room.cue_files import load_cues
 from caal_node.room.cue_player import CueSink, LateCueSink, publish_cues
 from caal_node.room.cues import CueSet
 from caal_node.room.hooks import CallbackQueue, HookNotifier, Hooks
 from caal_node.room.other_participants import close_to_others, keep_job_alive
-from caal_node.room.presence import EventListener, Presence
+from caal_node.room.presence import EventListener, Presence, ToolOrigin
 from caal_node.room.read_ahead import ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
 from caal_node.room.trace_file import TraceFile, TurnTiming

@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeAlias
 from livekit.agents import llm
 
 from caal_node.config.settings import Settings
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.context.told_tools import NO_ITEMS, Offer, ToldTools, callable_in
 from caal_node.core.items import Item, ToolsItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema

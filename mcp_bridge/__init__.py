@@ -40,11 +40,10 @@ from mcp_bridge.core.status import (
     ToolsChanged,
 )
 from mcp_bridge.core.tools import ToolCallResult, ToolInfo
-from mcp_bridge.discovery.search_answer import DISCOVER, Offer, discover_tool, offer
+from mcp_bridge.discovery.tool_search import DISCOVER, Offer, discover_tool, offer
 from mcp_bridge.embedding import Embedder, MiniLM, VectorCache
 from mcp_bridge.security.pins import AcceptedChange, Pins
-from mcp_bridge.transports.oauth import MemoryStore, OAuth, SignIn, takes_sign_in
-from mcp_bridge.transports.sign_ins import SignIns
+from mcp_bridge.transports.oauth import MemoryStore, OAuth, SignIn, SignIns, takes_sign_in
 
 __all__ = [
     "DISCOVER",

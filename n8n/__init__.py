@@ -18,8 +18,7 @@ from n8n.calls.auth import (
     WebhookAuth,
     read_credentials,
 )
-from n8n.calls.progress import Progress
-from n8n.calls.results import CallResult, ResultKind
+from n8n.calls.results import CallResult, Progress, ResultKind
 from n8n.client import N8nTools
 from n8n.core.errors import CallFailure, DiscoveryFailure, Failure, N8nError
 from n8n.core.workflow_tool import Discovery, Example, Skipped, Workflow, WorkflowTool

@@ -15,13 +15,17 @@ import httpx2
 from n8n.calls.auth import WebhookAuth, auth_headers, secrets_of
 from n8n.calls.call import AnsweredCall, call_webhook
 from n8n.calls.executions import LOOKUP_S, TRIES, cause_of, slowest_runs
-from n8n.calls.failures import SEE_EXECUTION, run_failed
-from n8n.calls.progress import PROGRESS_S, Progress, report_progress
-from n8n.calls.results import CallResult
-from n8n.core.addresses import instance_url
+from n8n.calls.results import (
+    PROGRESS_S,
+    SEE_EXECUTION,
+    CallResult,
+    Progress,
+    report_progress,
+    run_failed,
+)
 from n8n.core.api_client import ApiClient, RateLimiter
 from n8n.core.errors import N8nError
-from n8n.core.http import open_client, without_userinfo
+from n8n.core.http import instance_url, open_client, without_userinfo
 from n8n.core.workflow_tool import Discovery, WorkflowTool
 from n8n.discovery.discover import DiscoveryCache, discover_mcp, discover_rest
 from n8n.workflow_lint import Finding, check

@@ -7,7 +7,7 @@ from typing import Any
 
 from caal_node.core.errors import ToolRefused
 from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
-from caal_node.tools.outside_words import asked_for_by_a_tool
+from caal_node.tools.middleware.policy_check import asked_for_by_a_tool
 
 
 class NobodySaysYes(CallMiddleware):

@@ -16,8 +16,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from caal_node.language.judge import Judge, Task, weights_file
-from caal_node.language.ngrams import BUCKETS, ngrams
+from caal_node.language.judge import BUCKETS, Judge, Task, ngrams, weights_file
 from tests.labelled_sentences import LABELS, Sentence, sentences
 
 SLACK: Final = 20.0

@@ -390,7 +390,7 @@ def login(
 @app.command(name="download-files")
 def download_files() -> None:
     """Fetch the weights that the settings need, as for a Docker image."""
-    from caal_node.weights.needed import fetch_needed
+    from caal_node.weights.gguf import fetch_needed
 
     fetch_needed(guard_process())
 

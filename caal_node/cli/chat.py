@@ -40,8 +40,7 @@ from caal_node.cli.checks.local import unknown_settings
 from caal_node.cli.chosen_agent import chosen_agent, has_own_model, with_chosen_model
 from caal_node.cli.completion import known_models
 from caal_node.cli.model_server import model_problem, sentence
-from caal_node.cli.output import console, print_table
-from caal_node.cli.terminal_transcript import TerminalTranscript
+from caal_node.cli.output import TerminalTranscript, console, print_table
 from caal_node.cli.tools import (
     all_entries,
     find_entry,

@@ -20,9 +20,8 @@ from livekit.agents.llm import LLM
 from caal_node.agent import CaalAgent
 from caal_node.agent_options import options_given
 from caal_node.config.settings import Settings
-from caal_node.core.addresses import without_userinfo
+from caal_node.core.addresses import parse_reference, without_userinfo
 from caal_node.core.errors import ConfigError
-from caal_node.core.model_ref import parse_reference
 
 
 def chosen_agent(settings: Settings, name: str | None, **options: Any) -> CaalAgent:

@@ -34,8 +34,14 @@ from caal_node.cli.checks.network import NETWORK, check_network
 from caal_node.cli.checks.offer import check_offer
 from caal_node.cli.checks.room import check_livekit
 from caal_node.cli.checks.sound import SOUND, SOUND_S, check_sound
-from caal_node.cli.checks.tools import MCP_S, check_embedding, check_mcp, check_n8n
-from caal_node.cli.checks.toolsets import EACH_S, check_toolsets
+from caal_node.cli.checks.tools import (
+    EACH_S,
+    MCP_S,
+    check_embedding,
+    check_mcp,
+    check_n8n,
+    check_toolsets,
+)
 from caal_node.cli.output import console, print_table
 from caal_node.config.settings import Settings
 

@@ -21,8 +21,8 @@ from mcp_bridge.config.import_servers import (
     read_found,
     what_it_starts,
 )
-from mcp_bridge.config.other_programs import KnownFile, known_files
 from mcp_bridge.config.servers_file import FoundEntry
+from mcp_bridge.config.spellings import KnownFile, known_files
 
 _STARTS_CHARS: Final = 100
 """A line has room for this much of a command."""

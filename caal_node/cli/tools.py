@@ -25,8 +25,7 @@ import n8n
 from caal_node.agent import CaalAgent
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.cli.completion import keep_tools
-from caal_node.cli.output import console, print_table
-from caal_node.cli.terminal_transcript import TerminalTranscript
+from caal_node.cli.output import TerminalTranscript, console, print_table
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError, UnknownTool

@@ -16,9 +16,8 @@ from caal_node.cli.output import console, print_table
 from caal_node.config.instructions import instructions_of
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
-from caal_node.evaluation.expectations import expectations
-from caal_node.evaluation.model_identity import identify
-from caal_node.evaluation.report import markdown, table
+from caal_node.evaluation.model_profiles import identify
+from caal_node.evaluation.report import expectations, markdown, table
 from caal_node.evaluation.result import Validation, to_object
 from caal_node.evaluation.run import OnStep, ValidationSubject, run
 from caal_node.evaluation.store import EvaluationStore

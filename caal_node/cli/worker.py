@@ -36,8 +36,7 @@ from caal_node.cli.checks.sound import find_devices
 from caal_node.cli.chosen_agent import agent_class, chosen_agent
 from caal_node.cli.doctor import STT, TTS
 from caal_node.cli.model_server import ready_settings, sentence
-from caal_node.cli.output import console, on_terminal
-from caal_node.cli.terminal_transcript import TerminalTranscript
+from caal_node.cli.output import TerminalTranscript, console, on_terminal
 from caal_node.config.process_guard import guard_process
 from caal_node.config.settings import Settings
 from caal_node.core.errors import CaalError, ConfigError

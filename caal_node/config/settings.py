@@ -38,12 +38,15 @@ from pydantic import (
 from caal_node.config.file import GivenSetting, explained, from_environment, from_file
 from caal_node.config.toolset_tables import ToolsetTable, toolset_tables
 from caal_node.core.addresses import (
+    CLOUD,
     LIVEKIT_PORT,
+    Api,
+    ModelReference,
     canonical_url,
     ollama_url,
+    parse_reference,
     server_url,
 )
-from caal_node.core.model_ref import CLOUD, Api, ModelReference, parse_reference
 from caal_node.core.paths import config_folder, from_home
 from caal_node.core.tool_spec import Example
 from caal_node.network.policy import NetworkPolicy, parse_policy
@@ -195,7 +198,7 @@ def _timezone(value: Any) -> Any:
 
 
 def _n8n_url(text: str) -> str:
-    from n8n.core.addresses import instance_url  # 0.2 s, for those who have an n8n
+    from n8n.core.http import instance_url  # 0.2 s, for those who have an n8n
 
     # What is n8n's is judged there; what is shown and logged has no user name in it.
     return server_url(instance_url(text), ("http", "https"))

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
-from caal_node.context.catalogue import told_catalogue
+from caal_node.context.schemas import told_catalogue
 from caal_node.context.token_estimate import text_tokens
 from caal_node.core.items import CallItem, Item, ResultItem, ToolsItem, UserItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema

@@ -17,8 +17,13 @@ from itertools import takewhile
 from typing import Final
 
 from caal_node.context.pairing import settled_length
-from caal_node.context.prompt_tools import PromptTools
-from caal_node.context.token_estimate import TOOLS_TOKENS, item_tokens, items_tokens, text_tokens
+from caal_node.context.token_estimate import (
+    TOOLS_TOKENS,
+    PromptTools,
+    item_tokens,
+    items_tokens,
+    text_tokens,
+)
 from caal_node.core.items import CallItem, ResultItem, SystemItem, ToolsItem, UserItem, WindowItem
 
 # How the tokens that a model reads are shared out between instructions, tools, talk and reply.

@@ -62,8 +62,8 @@ from caal_node.control.messages import (
     ReloadReport,
     ReloadRequest,
 )
-from caal_node.control.request_dedup import BUSY
 from caal_node.control.rooms import ControlError, LiveKitRooms, NoAnswer, choose_room, choose_rooms
+from caal_node.control.rpc import BUSY
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
 from caal_node.version import __version__

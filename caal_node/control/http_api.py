@@ -37,8 +37,7 @@ from caal_node.control.messages import (
     SearchResult,
     ToolList,
 )
-from caal_node.control.request_dedup import BUSY
-from caal_node.control.rpc import run_beside_loop
+from caal_node.control.rpc import BUSY, run_beside_loop
 from caal_node.tools.table import NAME_MAX
 from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_PATTERNS
 

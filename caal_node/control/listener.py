@@ -27,12 +27,14 @@ from caal_node.control.messages import (
     ToolsRequest,
     write_answer,
 )
-from caal_node.control.request_dedup import BUSY, CannotAnswer, RequestDeduplicator
 from caal_node.control.rpc import (
+    BUSY,
     LEEWAY,
     METHOD,
     REFUSED,
+    CannotAnswer,
     NotGenuine,
+    RequestDeduplicator,
     RequestFailed,
     SendChunk,
     run_beside_loop,

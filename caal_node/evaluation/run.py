@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.errors import (
     ModelContextFull,
     ModelError,
@@ -40,8 +40,8 @@ from caal_node.models.backends.base import (
     Usage,
 )
 from caal_node.models.model_connection import ModelConnection
-from caal_node.models.model_stats import ModelStats
 from caal_node.models.question import Question
+from caal_node.models.retry_policy import ModelStats
 from caal_node.reply_parser import Event, TextDelta, summarise
 from caal_node.tools.argument_check import fits
 

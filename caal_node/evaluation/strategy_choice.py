@@ -13,8 +13,7 @@ from typing import Literal, TypeAlias
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError, ModelError
 from caal_node.evaluation.case import WAY_NAMES, Asking
-from caal_node.evaluation.model_identity import identify_in_time
-from caal_node.evaluation.model_profiles import ModelProfiles
+from caal_node.evaluation.model_profiles import ModelProfiles, identify_in_time
 from caal_node.evaluation.result import Identity, Thinking
 from caal_node.evaluation.store import EvaluationStore, ValidationRecord
 from caal_node.evaluation.suites import VERSION

@@ -2,18 +2,230 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, Final, TypeAlias, cast
 
 from caal_node.context.one_line_json import JsonTexts, noted_items
 from caal_node.context.tool_data import ToolData
 from caal_node.context.window import DATA_ID, SHORTENED
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
-from caal_node.grounding.reference_words import FIELDS, name_words, singular
+from caal_node.core.prompt_files import read
+
+# The words of `prompts/references.toml`, and how a request and a field's name become words.
+
+REQUEST_CHARS: Final = 400
+"""Characters of a request that are read for references: half a minute of speech. Whoever dictates
+more than that refers to nothing by it."""
+_TOKEN: Final = re.compile(r"\d+(?:[:.]\d+)+|[^\W_]+(?:['’][^\W_]+)*|[.,;:!?]")
+_NAME_WORD: Final = re.compile(r"[^\W_]+")
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_FILE: Final[dict[str, Any]] = tomllib.loads(read("references.toml"))
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word of a request, or one mark of punctuation."""
+
+    word: str
+    """In lower case, with a plain apostrophe."""
+    start: int
+    end: int
+    """Where it stands in the request, in characters."""
+    capital: bool = False
+
+    @property
+    def is_mark(self) -> bool:
+        return not self.word[0].isalnum()
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """One end of a scale: "the cheapest"."""
+
+    most: frozenset[str]
+    more: frozenset[str]
+    with_most: frozenset[str]
+    with_least: frozenset[str]
+    fields: frozenset[str]
+    highest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFields:
+    """What a question asks for: "where" for a place."""
+
+    said: tuple[str, ...]
+    """Words of the request, or several that follow each other."""
+    fields: frozenset[str]
+    """Words of the names of such fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldNames:
+    """Words of the names of fields, by what such a field holds, the likeliest word first."""
+
+    labels: tuple[str, ...]
+    ids: tuple[str, ...]
+    places: tuple[str, ...]
+    journey_to: tuple[str, ...]
+    journey_from: tuple[str, ...]
+    days: tuple[str, ...]
+    people: tuple[str, ...]
+    personal: tuple[str, ...]
+    teams: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    things: tuple[str, ...]
+    no_nouns: tuple[str, ...]
+    alike: tuple[str, ...]
+    no_thing: tuple[str, ...]
+
+
+class ReferenceWords:
+    """The words of one language. A list of the file is an attribute: `words("articles")`."""
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self._lists: Final = {
+            name: frozenset[str](value) for name, value in table.items() if _is_words(value)
+        }
+        self.ordinals: Final[dict[str, int]] = table["ordinals"]
+        self.cardinals: Final[dict[str, int]] = table["cardinals"]
+        self.ranks: Final = tuple(
+            Rank(
+                *(frozenset[str](rank.get(key, ())) for key in _RANK_KEYS),
+                highest=bool(rank["highest"]),
+            )
+            for rank in table["ranks"]
+        )
+        self.asked: Final = tuple(
+            AskedFields(tuple(row["said"]), frozenset(row["fields"]))
+            for row in table.get("asked", ())
+        )
+        self.triggers: Final = frozenset[str]().union(
+            *(self._lists[name] for name in _TRIGGERS),
+            self.ordinals,
+            *(rank.most | rank.more for rank in self.ranks),
+        )
+        """A request without any of these refers to nothing."""
+
+    def __call__(self, name: str) -> frozenset[str]:
+        return self._lists[name]
+
+
+_RANK_KEYS: Final = ("most", "more", "with_most", "with_least", "fields")
+_TRIGGERS: Final = (
+    *("ones", "several", "numberings", "last", "middle", "most", "least", "there", "day_pointers"),
+    *("it", "them", "they", "he", "him", "pair"),
+)
+_NAMES: Final[dict[str, list[str]]] = _FILE["fields"]
+FIELDS: Final = FieldNames(**{name: tuple(value) for name, value in _NAMES.items()})
+
+
+@cache
+def languages() -> tuple[ReferenceWords, ...]:
+    """Return the words of every language that the file has."""
+    return tuple(ReferenceWords(table) for name, table in _FILE.items() if name != "fields")
+
+
+def tokens(request: str) -> tuple[Token, ...]:
+    """Return the words and marks of the first `REQUEST_CHARS` characters of a request."""
+    return tuple(
+        Token(m[0].casefold().replace("’", "'"), m.start(), m.end(), m[0][0].isupper())
+        for m in _TOKEN.finditer(request[:REQUEST_CHARS])
+    )
+
+
+@lru_cache(1024)
+def name_words(name: str) -> tuple[str, ...]:
+    """Return the words of a name or a text: `priceEur` and `price_eur` are two each."""
+    return tuple(word.casefold() for word in _NAME_WORD.findall(_HUMP.sub(" ", name)))
+
+
+def singular(word: str) -> str:
+    """Return an English noun's singular, near enough that two forms of one word are equal."""
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in cast("list[Any]", value))
+
+
+# What is known already: "when does the first one arrive" asks for its `arrives`, which an earlier
+# result has, so that no call is needed for it.
+
+FACTS_MAX: Final = 2
+"""Facts that a question is told. Where more fit, it asks for something else."""
+VALUE_CHARS: Final = 60
+"""Characters of one fact. A longer text is read in the result itself."""
+KEY_CHARS: Final = 40
+"""Characters of a field's name, as a tool has it. A longer one is no name."""
+FIELDS_MAX: Final = 64
+"""Fields of a record that are looked at, the first ones."""
+_FACT_WORD_CHARS: Final = 4
+"""Letters of a word that names a field; shorter ones, such as "on" and "id", do by chance."""
+
+
+def asked_facts(
+    said: Sequence[Token], words: ReferenceWords, thing: Thing
+) -> tuple[tuple[str, str], ...]:
+    """Return what a question asks of `thing`, as names of fields with their values.
+
+    Args:
+        said: The words of the request without those that refer to the thing.
+        words: Those of its language.
+        thing: What it is about; a text has no fields.
+
+    Returns:
+        None where the request is no question, asks nothing that is there, or asks for more than
+        `FACTS_MAX` fields. A field that the question names goes before what its first word asks.
+    """
+    if isinstance(thing, str) or not said or said[0].word not in words("questions"):
+        return ()
+    told = [token.word for token in said]
+    line = f" {' '.join(told)} "
+    named = {singular(word) for word in told if len(word) >= _FACT_WORD_CHARS}
+    fields = list(itertools.islice(thing, FIELDS_MAX))
+    keys = [key for key in fields if not named.isdisjoint(map(singular, name_words(key)))]
+    for asked in words.asked if not keys else ():
+        if any(f" {each} " in line for each in asked.said):
+            keys = [key for key in fields if not asked.fields.isdisjoint(name_words(key))]
+        if keys:
+            break
+    facts = tuple((key, text) for key in keys if (text := _text(thing, key)))
+    return facts if len(facts) == len(keys) <= FACTS_MAX else ()
+
+
+def _text(thing: Mapping[str, Any], key: str) -> str:
+    """Return a field's value in a few words; "" where it or its name has more."""
+    value = thing[key]
+    if len(key) > KEY_CHARS or not key.isprintable():
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = " ".join(str(value).split()) if isinstance(value, str | int | float) else ""
+    return text if len(text) <= VALUE_CHARS else ""
+
+
+def is_told(facts: Sequence[tuple[str, str]], arguments: Mapping[str, Any]) -> bool:
+    """Return whether a call goes on with a figure: it converts the price that was asked for."""
+    values = {str(value).casefold() for value in arguments.values()}
+    return any(text.casefold() in values for _, text in facts if text[:1].isdecimal())
+
+
+def is_same_lookup(arguments: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+    """Return whether a call asks for nothing that an earlier call of its tool has not asked for."""
+    return all(
+        key in earlier and str(earlier[key]).casefold() == str(value).casefold()
+        for key, value in arguments.items()
+    )
+
 
 # In which order the things of a list are counted: as they were read out, where they were.
 #

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.grounding.reference_words import languages, name_words, singular
+from caal_node.grounding.earlier_results import languages, name_words, singular
 from caal_node.grounding.references import Reference
 
 VALUE_CHARS: Final = 60

@@ -9,8 +9,8 @@ from itertools import islice
 from math import ceil, floor, isclose
 from typing import Any, Final, cast
 
+from caal_node.grounding.earlier_results import name_words
 from caal_node.grounding.fact_words import UNIT_BEHIND, UNITS, WORDS, Unit, listed
-from caal_node.grounding.reference_words import name_words
 from caal_node.grounding.spoken_numbers import Number, numbers
 from caal_node.grounding.spoken_times import Day, Time, clock_times, days, iso_days, spoken_times
 

@@ -15,26 +15,24 @@ from typing import Any, Final, TypeAlias
 from caal_node.context.tool_data import ToolData
 from caal_node.core.items import Item
 from caal_node.core.turn import Turn
-from caal_node.grounding.asked_facts import asked_facts
 from caal_node.grounding.earlier_results import (
+    FIELDS,
     EarlierResult,
+    Rank,
+    ReferenceWords,
     Thing,
+    Token,
     as_read_out,
+    asked_facts,
     earlier_results,
     is_end_known,
     label_key,
     label_of,
-    only_mentioned,
-    thing_at,
-)
-from caal_node.grounding.reference_words import (
-    FIELDS,
-    Rank,
-    ReferenceWords,
-    Token,
     languages,
     name_words,
+    only_mentioned,
     singular,
+    thing_at,
     tokens,
 )
 

@@ -8,8 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, Literal, TypeAlias
 
-from caal_node.language.judge import judge_of
-from caal_node.language.ngrams import READ_CHARS
+from caal_node.language.judge import READ_CHARS, judge_of
 
 Intent: TypeAlias = Literal["act", "tell", "none"]
 """Whether a request wants something done, wants something told, or neither."""

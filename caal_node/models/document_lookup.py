@@ -21,8 +21,7 @@ from caal_node.core.items import Item
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
 from caal_node.core.turn import Turn
-from caal_node.grounding.hedges import knows_nothing
-from caal_node.grounding.named_source import source_texts, unnamed_source
+from caal_node.grounding.hedges import knows_nothing, source_texts, unnamed_source
 from caal_node.language.requests import intent_of, request_odds, share
 from caal_node.models.chat_context import call_delta
 from caal_node.models.hedge_search import search_arguments

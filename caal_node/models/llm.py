@@ -23,22 +23,21 @@ from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGive
 from livekit.agents.utils import aio, is_given, shortuuid
 
 from caal_node.config.settings import Settings, load_settings
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
+from caal_node.core.addresses import CLOUD, Api
 from caal_node.core.errors import CaalError
-from caal_node.core.model_ref import CLOUD, Api
 from caal_node.core.tool_spec import examples_in
 from caal_node.livekit_plugin import register
 from caal_node.models.backends.base import Backend, ReplyDone, ServerCall, ServerResult, Usage
 from caal_node.models.backends.livekit import LiveKitBackend
 from caal_node.models.backends.redacting import RedactingBackend, redacting
 from caal_node.models.chat_context import as_api_error, call_delta, to_items, to_schemas
-from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection, ModelMemory
+from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection, ModelMemory, OnRequest
 from caal_node.models.model_settings import backend_of, chosen_settings, is_elsewhere, text_limits
 from caal_node.models.question import Question
 from caal_node.models.request_options import RequestOptions, given_timeout
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.models.strategies.turn_limits import TurnClock
-from caal_node.models.timed_backend import OnRequest
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.redaction.placeholders import PromptRedaction
 from caal_node.redaction.settings import RedactionSettings

@@ -20,15 +20,16 @@ from caal_node.core.items import SystemItem, ToolsItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.base import (
+    SCHEMA_FORMS,
     Backend,
     BackendRequest,
     LearnsDialect,
     NativeCall,
     ReplyDone,
+    SchemaForm,
     TextChunk,
     Usage,
 )
-from caal_node.models.backends.dialect import SCHEMA_FORMS, SchemaForm
 from caal_node.models.question import Question
 from caal_node.models.reply_attempt import signal_of_error
 from caal_node.models.strategies import JsonReplyStrategy

@@ -12,9 +12,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from caal_node.config.settings import Settings
-from caal_node.core.addresses import is_of_this_network, ollama_url
+from caal_node.core.addresses import CLOUD, Api, ModelReference, is_of_this_network, ollama_url
 from caal_node.core.errors import ConfigError
-from caal_node.core.model_ref import CLOUD, Api, ModelReference
 from caal_node.models.backends.base import Backend
 from caal_node.models.backends.factory import make_backend
 from caal_node.models.backends.redacting import redacting

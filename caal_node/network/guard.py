@@ -6,7 +6,7 @@ names that lead elsewhere included, and an error from it stops the connection.
 
 It holds for the whole process and for good: several policies (two agents with settings of their
 own) all have to allow what is done. What does not pass through Python's sockets is in
-`targets.py` and docs/security.md.
+`rooms.py` and docs/security.md.
 """
 
 from __future__ import annotations

@@ -15,17 +15,51 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Final
+from urllib.parse import urlsplit
 
 from livekit import rtc
 
 from caal_node.core.errors import NetworkRefused
-from caal_node.network.guard import enforce, policies, refusal
-from caal_node.network.policy import NetworkPolicy
-from caal_node.network.targets import outside
+from caal_node.network.guard import enforce, names_kept_here, policies, refusal
+from caal_node.network.policy import NetworkPolicy, address_of, canonical_name
+
+# Judges where an address leads before something connects that Python's sockets do not show.
+#
+# LiveKit's client for rooms is such a thing: it is a library of its own, and asks the resolver
+# itself.
+
+
+def outside(policy: NetworkPolicy, url: str) -> str | None:
+    """Return in a few words where `url` leads outside of `policy`, or None where it does not.
+
+    It waits for the resolver, so call it in a thread. A name has to lead inside with each of its
+    addresses, since nobody knows which of them will be taken.
+
+    Raises:
+        OSError: The name leads nowhere.
+    """
+    host = urlsplit(url).hostname or ""
+    if policy.is_open:
+        return None
+    if (address := address_of(host)) is not None:
+        return None if policy.allows(address) else f"{host} is outside"
+    if not policy.allows_lookup(host, names_kept_here()):
+        return f"the name {host} may not be looked up"
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except NetworkRefused:  # another policy of this process
+        return f"the name {host} may not be looked up"
+    for *_, place in found:
+        leads_to = address_of(str(place[0]))
+        if leads_to is None or not policy.allows(leads_to, (canonical_name(host),)):
+            return f"{host} leads to {place[0]}, which is outside"
+    return None
+
 
 logger = logging.getLogger("caal_node.network")
 

@@ -7,9 +7,8 @@ from typing import Final, TypeAlias
 
 from caal_node.core.caller import Caller
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.policy.globs import AnyOf
 from caal_node.policy.policy import Policy
-from caal_node.policy.rule import Rule
+from caal_node.policy.rule import AnyOf, Rule
 
 Tool: TypeAlias = tuple[str, ToolSpec]
 """An exposed name, and what is known of the tool."""

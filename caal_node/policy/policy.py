@@ -16,9 +16,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from caal_node.core.caller import Caller, CallOrigin
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import EFFECTS, Effect, ToolSpec
-from caal_node.policy.globs import AnyOf
 from caal_node.policy.limit_rules import LimitRule
-from caal_node.policy.rule import Action, Rule
+from caal_node.policy.rule import Action, AnyOf, Rule
 
 Mode: TypeAlias = Literal["house", "open", "read-only"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)

@@ -10,12 +10,11 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, cast, get_args
 
+from caal_node.core.addresses import parse_reference
 from caal_node.core.caller import CallOrigin
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
-from caal_node.core.model_ref import parse_reference
 from caal_node.core.tool_spec import EFFECTS, Effect
-from caal_node.policy.globs import covers
 from caal_node.policy.limit_rules import LimitRule, read_limit_rules
 from caal_node.policy.places import Places
 from caal_node.policy.policy import (
@@ -25,7 +24,7 @@ from caal_node.policy.policy import (
     Outside,
     Policy,
 )
-from caal_node.policy.rule import CONDITIONS, Action, Rule
+from caal_node.policy.rule import CONDITIONS, Action, Rule, covers
 
 MAX_RULES: Final = 200
 """Rules, and lines of effects. A house has some ten; each one is compared with those before it."""

@@ -13,8 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from caal_node.redaction.owner_patterns import owner_pattern
-from caal_node.redaction.settings import PersonalKind, RedactionSettings
+from caal_node.redaction.settings import PersonalKind, RedactionSettings, owner_pattern
 
 Find: TypeAlias = Callable[[str], Iterator[tuple[int, int]]]
 """It yields where finds of one kind begin and end."""

@@ -1,8 +1,8 @@
-"""What is taken out of texts that leave the conversation: the table `[redaction]` of caal.toml.
+r"""What is taken out of texts that leave the conversation: the table `[redaction]` of caal.toml.
 
 [redaction]
 personal = ["email", "phone"]
-patterns = {customer = 'KD-\\d{6}'}
+patterns = {customer = 'KD-\d{6}'}
 paths = true
 local_models = true
 """
@@ -11,12 +11,90 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from caal_node.redaction.owner_patterns import owner_pattern
+# Finds what an owner's regular expression describes, in time that grows with the text alone.
+#
+# Python's own engine may take for ever on a text that somebody else wrote, so patterns go to Rust's
+# (`mcp_bridge.security.patterns`), which says whether a text matches and not where. So a pattern is
+# tried on whole words: what it finds begins where a word or a sign begins, and ends where one ends.
+
+MAX_PATTERN_CHARS: Final = 240
+"""Characters of a pattern; the engine takes sixteen more, which go around it."""
+MAX_FOUND_CHARS: Final = 128
+"""Characters of one find. Names, addresses and numbers of customers are shorter."""
+MAX_FOUND_WORDS: Final = 24
+"""Words and signs of one find: `+49 (0) 170 / 123 45 67` has twelve."""
+MAX_TRIES: Final = 4_000
+"""Tries of one pattern on one text: 5 ms. Only a text that is made for it has more places that
+begin like a find and are none; what is left of such a text counts as found."""
+_WORD: Final = re.compile(r"\w+|[^\w\s]")
+_FORM: Final = "^(?:{})"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerPattern:
+    """One pattern, ready to be looked for."""
+
+    is_in: Callable[[str], bool]
+    begins: Callable[[str], bool]
+    """Whether a text begins with a find."""
+    is_all: Callable[[str], bool]
+    """Whether a text is a find from its beginning to its end."""
+
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where each find begins and ends, the first and then the longest one first."""
+        if not self.is_in(text):
+            return
+        words = [found.span() for found in _WORD.finditer(text)]
+        tries, at = 0, 0
+        while at < len(words):
+            start = words[at][0]
+            tries += 1
+            if tries > MAX_TRIES:
+                yield start, len(text)
+                return
+            if not self.begins(text[start : start + MAX_FOUND_CHARS]):
+                at += 1
+                continue
+            last = min(at + MAX_FOUND_WORDS, len(words)) - 1
+            while last >= at and words[last][1] - start > MAX_FOUND_CHARS:
+                last -= 1
+            while last >= at and not self.is_all(text[start : words[last][1]]):
+                last, tries = last - 1, tries + 1
+            if last >= at:
+                yield start, words[last][1]
+            at = max(last, at) + 1
+
+
+@lru_cache(maxsize=128)
+def owner_pattern(text: str) -> OwnerPattern:
+    """Compile a pattern.
+
+    Raises:
+        ValueError: It cannot be looked for in bounded time, or it finds nothing or everywhere.
+    """
+    # Here, as the bridge takes a second to import, and most settings have no patterns.
+    from mcp_bridge.security.patterns import compiled
+
+    if not 0 < len(text) <= MAX_PATTERN_CHARS:
+        raise ValueError(f"write a pattern of 1 to {MAX_PATTERN_CHARS} characters")
+    forms = [compiled(form) for form in (text, _FORM.format(text), _FORM.format(text) + "$")]
+    plain, begins, is_all = forms
+    if plain is None or begins is None or is_all is None:
+        raise ValueError(
+            "this is no pattern that can be looked for in bounded time; write one without "
+            "look-ahead, look-behind, back references, flags and huge repetitions"
+        )
+    if plain.is_in(""):
+        raise ValueError("it finds nothing at all, too; have it ask for at least one character")
+    return OwnerPattern(plain.is_in, begins.is_in, is_all.is_in)
+
 
 PersonalKind: TypeAlias = Literal["email", "phone", "iban", "card"]
 """Kinds of personal data that are known: addresses for mail, telephone numbers, international

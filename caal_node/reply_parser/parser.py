@@ -23,9 +23,8 @@ from caal_node.reply_parser.unmarked.beginnings import (
     read_missing_header,
     read_missing_recipient,
 )
-from caal_node.reply_parser.unmarked.bracket_calls import read_at_bracket
+from caal_node.reply_parser.unmarked.bracket_calls import read_at_backticks, read_at_bracket
 from caal_node.reply_parser.unmarked.broken_call import skip_rest_of_broken_call
-from caal_node.reply_parser.unmarked.fenced_calls import read_at_backticks
 
 _LINES: Final = re.compile(r"\n(?:[ \t\r]*\n)*")
 """The end of a line, and empty lines."""

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from livekit.agents.voice.transcription.filters import filter_markdown
 
 from caal_node.core.prompt_files import read
-from caal_node.redaction.streamed import StreamRedaction
+from caal_node.redaction.secret_shapes import StreamRedaction
 from caal_node.tts_text import SpokenForms, TextNormalizer
 
 Redact: TypeAlias = Callable[[str], str]

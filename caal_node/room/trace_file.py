@@ -43,7 +43,7 @@ from mcp_bridge.security.ownership import folder_fault, is_checked
 # Finds out when a person and the agent speak in a session, and how long other models' requests
 # take, for the trace.
 #
-# Requests of our own `LLM` are told where they are made (`caal_node.models.timed_backend`).
+# Requests of our own `LLM` are told where they are made (`caal_node.models.model_connection`).
 
 
 class TurnTiming:

@@ -32,7 +32,7 @@ from livekit.agents import RunContext, StopResponse, ToolError
 from livekit.agents.llm import ToolResult
 
 from caal_node.context.one_line_json import to_line
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
 from caal_node.core.caller import Caller
 from caal_node.core.errors import (

@@ -2,17 +2,18 @@
 
 # pyright: reportUnknownMemberType=false
 # LiveKit leaves the event types of its sessions open, so they are half unknown.
+# LiveKit leaves the types of its sessions open, so they are half unknown.
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from livekit.agents import Agent, RunContext, function_tool
+from livekit.agents import Agent, RunContext, ToolError, function_tool
 from livekit.agents.llm import RawFunctionTool, ToolResult
 
 from caal_node.core.caller import Caller
@@ -20,13 +21,38 @@ from caal_node.core.errors import ToolFailure
 from caal_node.core.events import TierName, ToolProgress
 from caal_node.core.prompt_files import sentence
 from caal_node.tools.caller_of_call import request_of
-from caal_node.tools.pipeline import Pipeline
+from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.source import Arguments, ToolSource, VerbatimResult
 from caal_node.tools.spoken_question import SpokenQuestion, read_answer
-from caal_node.tools.spoken_result import result_of, said
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_search import is_search
 from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
+
+# Results whose sentence a person is to hear as it stands, as LiveKit is to have them.
+
+
+def said(result: VerbatimResult, context: RunContext[Any]) -> Any:
+    """Say the sentence, and return what LiveKit gives to the model, which need not answer.
+
+    Where the person has interrupted the call's speech, or the sentence is empty, nothing is said.
+    """
+    if context.speech_handle.interrupted:
+        return result.value
+    if result.words:
+        context.session.say(result.words)
+    return ToolResult(result.value, reply_required=False)
+
+
+def result_of(failure: ToolFailure, redact: Callable[[str], str]) -> VerbatimResult:
+    """Return a failure's error for the model with its sentence for the person.
+
+    Raises:
+        ToolError: there is no such sentence, so the model is to speak of the error.
+    """
+    if failure.words is None:
+        raise ToolError(error_text(failure)) from failure
+    return VerbatimResult(error_text(failure), redact(failure.words))
+
 
 # What one call says to the conversation: its progress as events, its questions to the person.
 #

@@ -16,13 +16,12 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
-from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.schemas import compact_schema
-from caal_node.context.token_estimate import TOOLS_TOKENS, tools_tokens
+from caal_node.context.token_estimate import TOOLS_TOKENS, PromptTools, tools_tokens
 from caal_node.core.errors import UnknownTool
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import Effect, ToolSpec
-from caal_node.policy.word_sources import Described, Shown, shown_of
+from caal_node.policy.provenance import Described, Shown, shown_of
 from caal_node.reply_parser.escaping import escaped_value
 from caal_node.reply_parser.tool_index import ToolIndex, normalised
 

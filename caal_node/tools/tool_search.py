@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, cast
 
 import mcp_bridge
-from caal_node.context.catalogue import described
+from caal_node.context.schemas import described
 from caal_node.context.token_estimate import TOOLS_TOKENS
 from caal_node.core.errors import InvalidArguments
 from caal_node.core.prompt_files import read
@@ -20,10 +20,10 @@ from caal_node.core.tool_spec import ToolSpec
 from caal_node.language.requests import PlainAnswer, plain_answer
 from caal_node.models.embedding import ServerEmbedder, kept_vectors
 from caal_node.models.strategies.tool_relevance import JOINERS
-from caal_node.policy.globs import AnyOf
+from caal_node.policy.rule import AnyOf
 from caal_node.tools.table import ToolEntry, ToolTable
+from mcp_bridge.discovery.bm25 import Vocabulary
 from mcp_bridge.discovery.tool_search import ToolFinder
-from mcp_bridge.discovery.vocabulary import Vocabulary
 from mcp_bridge.embedding.semantic_index import SemanticIndex, SemanticQuery
 
 # The index of a table's tools, in which they are searched.

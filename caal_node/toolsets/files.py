@@ -14,11 +14,14 @@ from pydantic import Field
 
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
-from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath
+from caal_node.toolsets.local_files.allowed_folders import (
+    AllowedFolders,
+    AllowedPath,
+    Folders,
+    find_path,
+)
 from caal_node.toolsets.local_files.file_text import NoText
-from caal_node.toolsets.local_files.folder_option import Folders
 from caal_node.toolsets.local_files.reader import read_part
-from caal_node.toolsets.local_files.spoken_path import find_path
 
 LISTED: Final = 50
 """Entries that are listed of one folder."""

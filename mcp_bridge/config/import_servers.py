@@ -11,9 +11,7 @@ from typing import Any, Final, cast
 
 import yaml
 
-from mcp_bridge.config.document import Document, FileValue, as_object
-from mcp_bridge.config.json_file import openings, parse_json
-from mcp_bridge.config.other_programs import GEMINI, NAMES, Format, formats_in, group_of, is_server
+from mcp_bridge.config.document import Document, FileValue, as_object, openings, parse_json
 from mcp_bridge.config.servers_file import (
     MAX_FILE_BYTES,
     FoundEntry,
@@ -24,7 +22,15 @@ from mcp_bridge.config.servers_file import (
     read_text,
     read_top,
 )
-from mcp_bridge.config.spellings import each_text
+from mcp_bridge.config.spellings import (
+    GEMINI,
+    NAMES,
+    Format,
+    each_text,
+    formats_in,
+    group_of,
+    is_server,
+)
 from mcp_bridge.core.errors import ConfigError
 from mcp_bridge.core.files import replace_file
 from mcp_bridge.core.server_config import ServerConfig

@@ -38,7 +38,6 @@ from mcp_bridge.config.entry_model import (
     ServerEntry,
 )
 from mcp_bridge.config.variables import VariableExpander, inputs_in
-from mcp_bridge.core.addresses import with_scheme
 from mcp_bridge.core.files import expand_home, open_regular, read_rest
 from mcp_bridge.core.server_config import (
     EMPTY,
@@ -46,9 +45,10 @@ from mcp_bridge.core.server_config import (
     Example,
     ServerConfig,
     TransportName,
+    with_scheme,
 )
 from mcp_bridge.security import ownership
-from mcp_bridge.security.finding import in_one_sentence
+from mcp_bridge.security.addresses import in_one_sentence
 from mcp_bridge.security.policy import objections
 
 _SOCKET_SCHEMES: Final = ("ws", "wss")

@@ -24,10 +24,8 @@ from mcp_bridge.core.status import EventSink, ReloadReport, ServerStatus, ToolsC
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
 from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.base import Embedder
-from mcp_bridge.embedding.semantic_index import SemanticIndex
-from mcp_bridge.embedding.vector_cache import VectorCache
-from mcp_bridge.protocol.tool_listing import exposed_tools
-from mcp_bridge.protocol.tool_names import server_prefixes
+from mcp_bridge.embedding.semantic_index import SemanticIndex, VectorCache
+from mcp_bridge.protocol.tool_listing import exposed_tools, server_prefixes
 from mcp_bridge.protocol.tool_results import check_arguments
 from mcp_bridge.security.pins import Pins, VettedTools, shown_name
 from mcp_bridge.transports.oauth import OAuth

@@ -16,8 +16,15 @@ import httpx2
 from mcp import Client
 from mcp_types import CallToolResult
 
-from mcp_bridge.connection.connection import Connection, ConnectionEnd, PendingRequest
-from mcp_bridge.connection.resilience import Backoff, CallDeadline, CircuitBreaker, Uniform
+from mcp_bridge.connection.connection import (
+    Backoff,
+    CallDeadline,
+    CircuitBreaker,
+    Connection,
+    ConnectionEnd,
+    PendingRequest,
+    Uniform,
+)
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerStarting, ServerUnavailable
 from mcp_bridge.core.limits import Limits
@@ -27,7 +34,7 @@ from mcp_bridge.core.status import CallProgressed, EventSink, ServerStatus, Stat
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
 from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
 from mcp_bridge.protocol.tool_results import normalise
-from mcp_bridge.security.package_runners import package_runner
+from mcp_bridge.security.programs import package_runner
 from mcp_bridge.security.schema_check import faults_of
 from mcp_bridge.transports.server_transport import ServerTransport, is_unsent
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
+from urllib.parse import urlsplit
 
-from mcp_bridge.core.addresses import with_scheme
 from mcp_bridge.core.sanitize import (
     looks_secret,
     redact,
@@ -18,6 +19,35 @@ from mcp_bridge.core.sanitize import (
     secrets_in_headers,
     secrets_in_url,
 )
+
+# Turns the address of a server as people write it into a URL that a client can use.
+
+
+def is_loopback(url: str) -> bool:
+    """Tells whether `url` is on this machine, by its name alone: nothing is looked up."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def with_scheme(address: str, *, socket: bool = False) -> str:
+    """Gives the URL of an address without a scheme: http:// on this machine, https:// elsewhere.
+
+    That is ws:// and wss:// for a `socket`. What has a scheme stays as it is, and so does what is
+    no address; whoever uses it says so.
+    """
+    text = address.strip()
+    host = text.partition("/")[0]
+    if not host or "://" in text or host.rstrip(":").lower() in ("http", "https", "ws", "wss"):
+        return text
+    plain, encrypted = ("ws", "wss") if socket else ("http", "https")
+    try:
+        return f"{plain if is_loopback(f'{plain}://{text}') else encrypted}://{text}"
+    except ValueError:
+        return text
+
 
 TransportName: TypeAlias = Literal["stdio", "http", "sse", "websocket"]
 Allowance: TypeAlias = Literal["command", "eval", "env", "metacharacters", "http"]

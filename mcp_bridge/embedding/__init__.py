@@ -2,6 +2,6 @@
 
 from mcp_bridge.embedding.base import Embedder, Vectors
 from mcp_bridge.embedding.minilm import MiniLM
-from mcp_bridge.embedding.vector_cache import VectorCache
+from mcp_bridge.embedding.semantic_index import VectorCache
 
 __all__ = ["Embedder", "MiniLM", "VectorCache", "Vectors"]

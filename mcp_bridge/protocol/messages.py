@@ -20,10 +20,15 @@ import anyio.to_thread
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, RequestId
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
-from mcp_bridge.protocol.envelope import BIG_MESSAGE_BYTES, find_request_id
-from mcp_bridge.protocol.json_prefixes import string_prefix, value_prefix, without_surrogates
-from mcp_bridge.protocol.json_spans import items, members
-from mcp_bridge.protocol.tool_page import may_be_page, unpacked_page
+from mcp_bridge.protocol.inbound_filter import BIG_MESSAGE_BYTES, find_request_id
+from mcp_bridge.protocol.json_spans import (
+    items,
+    members,
+    string_prefix,
+    value_prefix,
+    without_surrogates,
+)
+from mcp_bridge.protocol.tool_listing import may_be_page, unpacked_page
 from mcp_bridge.protocol.tool_results import TruncationMark, block_text, text_holder
 
 # Cuts a giant tool answer while it is still bytes.
@@ -33,7 +38,7 @@ from mcp_bridge.protocol.tool_results import TruncationMark, block_text, text_ho
 # models 887 ms more). `truncate_answer` runs in a worker thread and gives one JSON-RPC message for
 # another.
 #
-# What fits is decided by decoded characters (`json_prefixes.py`), and a margin past the cap stays:
+# What fits is decided by decoded characters (`json_spans.py`), and a margin past the cap stays:
 # a secret that lies across the cut must be there whole, or nobody finds it. `tool_results.py` takes
 # secrets out, and then the margin off.
 #

@@ -1,7 +1,7 @@
 """Repairs answers that break the protocol in what does not matter here, before the SDK reads them.
 
 A `null` too many costs an answer. So what the SDK would refuse is repaired block by block, and what
-it takes passes as it is. Pages of tools are read otherwise (`tool_page.py`).
+it takes passes as it is. Pages of tools are read otherwise.
 
 Shapes: https://modelcontextprotocol.io/specification/2025-11-25/schema
 """

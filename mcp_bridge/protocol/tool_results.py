@@ -16,7 +16,7 @@ from mcp_bridge.core.errors import BadArguments
 from mcp_bridge.core.limits import MAX_RESULT_CHARS
 from mcp_bridge.core.sanitize import may_hide, visible_text, visible_value
 from mcp_bridge.core.tools import JsonValue, ToolCallResult
-from mcp_bridge.protocol.json_prefixes import drop_partial_escape
+from mcp_bridge.protocol.json_spans import drop_partial_escape
 
 MAX_ARGUMENT_BYTES: Final = 1024 * 1024
 """The arguments of one call, as JSON. The SDK's own servers take up to 4 MiB; a model writes some

@@ -11,7 +11,7 @@ under another name), and where a name looks like another's. Where the pins of a 
 damaged, every tool of it waits, since nobody can say what was accepted.
 
 There is one file for each server and what starts or reaches it (`pin_file.py`), and a list of those
-that there ever were (`seen_servers.py`).
+that there ever were.
 """
 
 from __future__ import annotations
@@ -21,23 +21,69 @@ import json
 import logging
 import os
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from filelock import FileLock
 
-from mcp_bridge.core.files import make_private_folder
+from mcp_bridge.core.files import make_private_folder, read_capped, replace_file
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import NewTools, ServerConfig
 from mcp_bridge.core.tools import ToolDefinition
 from mcp_bridge.security import pin_file
 from mcp_bridge.security.pin_file import DESCRIPTION_CHARS, MAX_NAME_BYTES, MAX_TOOLS, Pin, PinFile
-from mcp_bridge.security.seen_servers import SeenServers, today
+
+# Which servers' pins were ever written, in a file of its own beside the folder of pins.
+#
+# It is a second witness: where pins are gone that were there, somebody took them away, and what a
+# server says by now must not pass for what it said first.
 
 logger = logging.getLogger(__name__)
+
+SEEN_VERSION: Final = 1
+MAX_FILE_BYTES: Final = 1024 * 1024
+MAX_SERVERS: Final = 8_192
+"""Configurations that are remembered; the ones seen first are forgotten first."""
+
+
+def today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+class SeenServers:
+    """The file. It uses the disk, so call it in a thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path: Final = path
+
+    def read(self) -> Mapping[str, str]:
+        """Gives the day on which each pin file was first written, by its name.
+
+        A file that is damaged is as none: the pins themselves are there, most likely.
+        """
+        try:
+            body = cast("Mapping[str, Any]", json.loads(read_capped(self._path, MAX_FILE_BYTES)))
+            if body["version"] != SEEN_VERSION:
+                raise ValueError("another version")
+            return {str(name): str(day) for name, day in body["servers"].items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            logger.warning("%s is damaged; it is made anew of the pins that there are", self._path)
+            return {}
+
+    def add(self, names: Iterable[str]) -> None:
+        """Raises: OSError."""
+        known = self.read()
+        if new := [name for name in names if name not in known]:
+            servers = [*known.items(), *((name, today()) for name in new)][-MAX_SERVERS:]
+            body = {"version": SEEN_VERSION, "servers": dict(servers)}
+            replace_file(self._path, json.dumps(body, separators=(",", ":")).encode())
+
 
 LOCK_S: Final = 5.0
 """The time to wait for another process, which holds the lock for some milliseconds."""

@@ -18,10 +18,18 @@ from mcp.client.stdio import get_default_environment
 from mcp_bridge.core.files import expand_home
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.security.addresses import plain_text
-from mcp_bridge.security.finding import Finding
-from mcp_bridge.security.launcher_table import LAUNCHERS, MODULES, SHELLS, TOOLS
-from mcp_bridge.security.launchers import PATTERNS, Launcher, Named, Unknown, read
+from mcp_bridge.security.addresses import Finding, plain_text
+from mcp_bridge.security.launcher_table import (
+    LAUNCHERS,
+    MODULES,
+    PATTERNS,
+    SHELLS,
+    TOOLS,
+    Launcher,
+    Named,
+    Unknown,
+    read,
+)
 from mcp_bridge.security.programs import (
     Places,
     is_of_python,

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from mcp_bridge.core.addresses import is_loopback
 from mcp_bridge.core.errors import ConfigError
 from mcp_bridge.core.files import open_regular, read_rest
-from mcp_bridge.core.server_config import ALLOWANCES, EMPTY, ServerConfig
+from mcp_bridge.core.server_config import ALLOWANCES, EMPTY, ServerConfig, is_loopback
 
 DEFAULT_PORT: Final = 8890
 MIB: Final = 1024 * 1024

@@ -20,8 +20,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
-from mcp_bridge.protocol.envelope import BIG_MESSAGE_BYTES
-from mcp_bridge.protocol.inbound_filter import Flooded, InboundFilter
+from mcp_bridge.protocol.inbound_filter import BIG_MESSAGE_BYTES, Flooded, InboundFilter
 from mcp_bridge.protocol.json_spans import members, skip_space
 from mcp_bridge.protocol.messages import CappedLine, error_answer, read_lines, readable_text
 from mcp_bridge.serve.options import MIB, ServeLimits

@@ -34,9 +34,8 @@ from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.files import expand_home
 from mcp_bridge.core.sanitize import one_line, visible_text
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.security.package_runners import OFFLINE
 from mcp_bridge.security.policy import objections
-from mcp_bridge.security.programs import located
+from mcp_bridge.security.programs import OFFLINE, located
 from mcp_bridge.transports.orphan_reaper import (
     MARK,
     host_is_gone,

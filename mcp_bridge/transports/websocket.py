@@ -25,10 +25,9 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from websockets.frames import CloseCode
 from websockets.typing import Subprotocol
 
-from mcp_bridge.core.addresses import is_loopback
 from mcp_bridge.core.errors import ServerUnavailable, why_not_permitted
 from mcp_bridge.core.sanitize import one_line
-from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.server_config import ServerConfig, is_loopback
 from mcp_bridge.protocol.inbound_filter import Flooded, InboundFilter
 from mcp_bridge.protocol.messages import read_message, refusal
 from mcp_bridge.security.policy import objections

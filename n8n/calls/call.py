@@ -13,8 +13,7 @@ from urllib.parse import quote
 import httpx2
 
 from mcp_bridge.core.errors import why_not_permitted
-from n8n.calls.progress import StepCallback, StreamReader
-from n8n.calls.results import CallResult, read_reply
+from n8n.calls.results import CallResult, StepCallback, StreamReader, read_reply
 from n8n.core.errors import N8nError
 from n8n.core.http import exchange
 from n8n.core.json_values import SHORT_BYTES

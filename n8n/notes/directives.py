@@ -3,14 +3,217 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, cast
 
 from n8n.core.json_values import DECODER, well_formed
-from n8n.core.workflow_tool import Example
-from n8n.notes.parameter_text import are_described, from_prose
-from n8n.notes.words import alternatives, kind_of, meant, pattern, words
+from n8n.core.workflow_tool import Example, ParameterOrigin
+from n8n.notes.parameter import (
+    MAX_NAME_CHARS,
+    SEPARATORS,
+    Parameter,
+    ParameterReader,
+    alternatives,
+    kind_of,
+    meant,
+    pattern,
+    says_need,
+    words,
+)
+
+# Parameters as authors write them: `@param` lines, lists under a heading, a sentence of them.
+#
+# One item has a name, and after it the words that describe it: `city (required, string)`,
+# `**city**: string - which city`, `[days=1] {integer} 1-7`, `unit? c|f` are all read. In a table
+# the cells of a row are those words.
+
+MAX_LISTED: Final = 40
+"""The most parameters that one sentence may list."""
+MAX_PARTS: Final = 400
+"""Commas, or semicolons, at which such a sentence is cut, ten for each of them."""
+_NAME: Final = re.compile(
+    rf"""\s*(?:{pattern("and")}\s+)?"""
+    r"""(?P<dress>[*_`"']{0,3})(?P<open>\[?)(?P<name>[A-Za-z]\w*|_\w+)"""
+    r"""(?:=(?P<default>[^\]\s]{1,80}))?(?P<close>\]?)(?P<mark>(?:[*?!](?!\*))?)[*_`"']{0,3}(?![\w*])"""
+)
+_GROUP: Final = re.compile(r"\(([^()]{0,400})\)?|\[([^\[\]]{0,400})\]?|\{([^{}]{0,40})\}")
+_NOT_NAMES: Final = frozenset(words("none", "and"))
+_IS_DESCRIBED: Final = re.compile(r"\s*[(\[{:]")
+"""What follows a name that is one, such as `no (integer)`; elsewhere `no` says that there is none.
+"""
+_STARTS_ITEM: Final = re.compile(
+    rf"\s*(?:{pattern('and')}\s+)?[*_`\"']{{0,3}}\[?\w+(?:=[^\]\s]+\]?)?[*_`\"'?!\]]{{0,3}}\s*"
+    rf"(?:$|[-–—(\[{{:]|{pattern('required', 'optional', 'default', 'types.*')}(?!\w))",
+    re.I,
+)
+"""A name, alone or with what may follow one: brackets, a colon, a dash, a need or a type."""
+_AND: Final = re.compile(
+    rf"(?<=[\w)\]`*])\s+{pattern('and')}\s+(?=[`*\"']*\w+[`*\"']*\s*(?:$|[(:]))", re.I
+)
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+def from_param_line(line: str) -> dict[str, Parameter]:
+    """Read `@param days integer required How many days`, in any of the usual orders and JSDoc's.
+
+    At most one parameter is in it; none if there is no name.
+    """
+    _, _, text = line.partition("@")
+    text = text.partition(" ")[2].strip()
+    first = re.match(r"\{[^{}]{0,40}\}", text)
+    type_text = first[0] if first else ""
+    return dict([found] if (found := _item(text[len(type_text) :], "param", type_text)) else [])
+
+
+def from_list_line(
+    line: str, origin: ParameterOrigin, *, required: bool = False
+) -> dict[str, Parameter]:
+    """Read one line of a list under a heading: `city (string, required): which city`."""
+    found = _item(line, origin, required=required)
+    return dict([found] if found else [])
+
+
+def from_words(text: str, origin: ParameterOrigin, *, required: bool = False) -> Parameter:
+    """Read what describes a parameter whose name is known: `string, required - which city`."""
+    reader = ParameterReader()
+    _describe(reader, text, bare_type=False)
+    return reader.parameter(origin, required)
+
+
+def from_prose(text: str, *, required: bool = False) -> tuple[dict[str, Parameter], str]:
+    """Read `city (required, string), days (optional, integer 1-7). More text.`
+
+    Returns the parameters, and what follows the sentence.
+    """
+    end = _sentence_end(text)
+    found: dict[str, Parameter] = {}
+    for part in list(_items_of(text[:end]))[:MAX_LISTED]:
+        if (item := _item(part, "prose", required=required)) is None:
+            break
+        found[item[0]] = item[1]
+    return found, text[end:].lstrip(". ").strip()
+
+
+def from_row(
+    name: str, attributes: Sequence[str], *, needed: bool | None, default: str | None
+) -> dict[str, Parameter]:
+    """Read a row of a table: the cell with the name, and the others but for need and default."""
+    if (found := _named(name, is_described=True)) is None:
+        return {}
+    own_name, reader, rest = found
+    for text in (rest, *attributes):
+        _describe(reader, text, bare_type=False)
+    reader.required = reader.required if needed is None else needed
+    reader.default = default or reader.default
+    return {own_name: reader.parameter("prose")}
+
+
+def are_described(found: Mapping[str, Parameter], text: str) -> bool:
+    """Return whether the text that these were read from says more of one than its name.
+
+    So `Needs: city (required)` is told from `Needs: patience`.
+    """
+    told = any(p.required or p.schema.keys() - {"description"} for p in found.values())
+    return told or (bool(found) and says_need(text))
+
+
+def _named(text: str, *, is_described: bool = False) -> tuple[str, ParameterReader, str] | None:
+    """Read a name and what its marks say; returns it, the reader, and the rest of the text."""
+    named = _NAME.match(text)
+    if named is None or len(named["name"]) > MAX_NAME_CHARS:
+        return None
+    is_described = is_described or _IS_DESCRIBED.match(text, named.end()) is not None
+    if named["name"].lower() in _NOT_NAMES and not is_described:
+        return None
+    reader = ParameterReader(default=named["default"])
+    if named["mark"] and named["mark"] not in named["dress"]:
+        reader.required = named["mark"] != "?"
+    if named["open"] and named["close"]:
+        reader.required = False
+    rest = text[named.end() :]
+    if named["close"] and not named["open"]:
+        rest = named["close"] + rest
+    return named["name"], reader, rest
+
+
+def _item(
+    text: str, origin: ParameterOrigin, type_text: str = "", *, required: bool = False
+) -> tuple[str, Parameter] | None:
+    if (found := _named(text)) is None:
+        return None
+    name, reader, rest = found
+    if type_text:
+        reader.read_bracketed(type_text.strip("{}"))
+    _describe(reader, rest, bare_type=origin == "param")
+    return name, reader.parameter(origin, required)
+
+
+def _describe(reader: ParameterReader, text: str, *, bare_type: bool) -> None:
+    while True:
+        text = text.strip()
+        while (group := _GROUP.match(text.lstrip(" :-–—"))) is not None:
+            reader.read_bracketed(next(g for g in group.groups() if g is not None))
+            text = text.lstrip(" :-–—")[group.end() :]
+        before, bracket, after = text.partition("(")
+        left = ParameterReader().take_attributes(before, whole=False, bare_type=bare_type)
+        if not bracket or left.strip(SEPARATORS):
+            break
+        # `string (required): which city`: only attributes stand before the brackets.
+        reader.read_free(before, bare_type=bare_type)
+        text = bracket + after
+    if text:
+        reader.read_free(text, bare_type=bare_type)
+
+
+def _items_of(text: str) -> Iterator[str]:
+    """Split a sentence at its semicolons if there are any, else at its commas."""
+    cuts = [i for i in _outside_brackets(text) if text[i] == ";"] or [
+        i for i in _outside_brackets(text) if text[i] == ","
+    ]
+    cuts = cuts[:MAX_PARTS]
+    parts = [text[a + 1 : b] for a, b in zip([-1, *cuts], [*cuts, len(text)], strict=True)]
+    item = ""
+    for part in (piece for whole in parts for piece in _AND.split(whole)):
+        attributes = ParameterReader()
+        left = attributes.take_attributes(part, whole=True).strip(SEPARATORS)
+        says_more = attributes.required is not None or attributes.default or _lacks_type(item)
+        if item and not left and says_more:
+            item = f"{item}, {part.strip()}"  # `city: string, required` is one item
+        elif item and not _STARTS_ITEM.match(part):
+            item = f"{item},{part}"  # a comma inside a description
+        else:
+            if item:
+                yield item
+            item = part
+    if item.strip():
+        yield item
+
+
+def _lacks_type(item: str) -> bool:
+    """Whether `city: required` may be waiting for its type behind the comma."""
+    _, colon, rest = item.partition(":")
+    attributes = ParameterReader()
+    attributes.take_attributes(rest, whole=True)
+    return bool(colon) and "type" not in attributes.schema
+
+
+def _outside_brackets(text: str) -> Iterator[int]:
+    """Yield the positions that are in no brackets."""
+    depth = 0
+    for i, char in enumerate(text):
+        depth = max(0, depth + (char in _OPENING) - (char in _CLOSING))
+        if depth == 0:
+            yield i
+
+
+def _sentence_end(text: str) -> int:
+    for i in _outside_brackets(text):
+        ends = text[i] == "." and not text[i + 1 : i + 2].strip()
+        if ends and text[max(0, i - 3) : i + 1].lower() not in ("e.g.", "i.e."):
+            return i
+    return len(text)
+
 
 MAX_TAKES_S: Final = 600
 """The longest that `Takes:` may ask for; nobody waits in a conversation for longer."""

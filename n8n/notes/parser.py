@@ -29,23 +29,20 @@ from n8n.core.workflow_tool import Example, NotesPart
 from n8n.notes.directives import (
     MAX_TAKES_S,
     NEXT,
+    are_described,
     directive,
     fits,
-    mended,
-    read_example,
-    read_field,
-    read_time,
-)
-from n8n.notes.parameter import MAX_NAME_CHARS, Parameter, type_schema
-from n8n.notes.parameter_text import (
-    are_described,
     from_list_line,
     from_param_line,
     from_prose,
     from_row,
     from_words,
+    mended,
+    read_example,
+    read_field,
+    read_time,
 )
-from n8n.notes.words import kind_of, pattern
+from n8n.notes.parameter import MAX_NAME_CHARS, Parameter, kind_of, pattern, type_schema
 
 # Parameters in a Markdown table: a row for each, a column for its name, type, need and so on.
 

@@ -26,7 +26,7 @@ from caal_node.room.cue_files import load_wav
 from mcp_bridge import InputAnswers, Pins, ServerConfig, VectorCache, load_servers
 from mcp_bridge.core.tools import ToolDefinition
 from mcp_bridge.serve.options import TlsFiles, find_token, tls_context
-from mcp_bridge.transports.sign_ins import SignInFile
+from mcp_bridge.transports.oauth import SignInFile
 from tests.attack.harness import Ending, Probe, attack
 
 FILES: Final = "files"

@@ -22,7 +22,7 @@ from caal_node.toolsets.calculator.exact import CannotReckon
 from caal_node.toolsets.calculator.expression import reckon
 from caal_node.toolsets.calculator.toolset import Calculator
 from caal_node.toolsets.edited_file import change_text
-from caal_node.toolsets.home_assistant.actions import Order
+from caal_node.toolsets.home_assistant.devices import Order
 from caal_node.toolsets.home_assistant.link import too_talkative
 from caal_node.toolsets.home_assistant.websocket_link import WebsocketServer
 from caal_node.toolsets.lists.markdown_list import items_of

@@ -14,8 +14,14 @@ from caal_node.models.child_process import end
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.http_service import LateClient
 from caal_node.toolsets.web_search.engine import SEARCH_S, WORDS
-from caal_node.toolsets.web_search.page_fetch import FETCH_S, NOT_THERE, PAGE_BYTES, PageFetch
-from caal_node.toolsets.web_search.page_text import EXTRACTION_S, UNREADABLE
+from caal_node.toolsets.web_search.page_fetch import (
+    EXTRACTION_S,
+    FETCH_S,
+    NOT_THERE,
+    PAGE_BYTES,
+    UNREADABLE,
+    PageFetch,
+)
 from caal_node.toolsets.web_search.toolset import WebSearch, WebSearchOptions
 from tests.attack.harness import Ending, Probe, attack
 

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias, cast
 from livekit.agents import APIConnectOptions, RunContext, function_tool, llm
 from livekit.plugins import openai
 
-from caal_node.context.catalogue import catalogue
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.schemas import catalogue
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.models.backends.base import (

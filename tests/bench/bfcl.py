@@ -28,9 +28,9 @@ from typing import Final
 from livekit.agents import APIError
 
 from caal_node.config.settings import Settings
+from caal_node.core.addresses import parse_reference
 from caal_node.core.errors import ModelError
 from caal_node.core.items import UserItem
-from caal_node.core.model_ref import parse_reference
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.models.model_connection import ModelConnection
 from caal_node.weights import QWEN_CODER_05B, present

@@ -23,9 +23,9 @@ from typing import Final
 from livekit.agents import APIError
 
 from caal_node.config.settings import Settings
+from caal_node.core.addresses import parse_reference
 from caal_node.core.errors import ModelError
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
-from caal_node.core.model_ref import parse_reference
 from caal_node.models.model_connection import ModelConnection
 from caal_node.reply_parser import ToolCall
 from tests.bench.bfcl_conversations import (

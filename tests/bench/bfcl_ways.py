@@ -12,7 +12,7 @@ from livekit.agents.llm import function_tool
 from livekit.plugins import openai
 
 from caal_node.config.settings import Settings
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import Item, SystemItem
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.factories import make_llm

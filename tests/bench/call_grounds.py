@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import ToolSchema

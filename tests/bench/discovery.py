@@ -30,8 +30,12 @@ from caal_node.context.schemas import compact_schema
 from caal_node.context.token_estimate import tools_tokens
 from caal_node.tools.tool_search import VOCABULARY
 from mcp_bridge import ToolInfo
-from mcp_bridge.discovery.search_answer import discover_tool
-from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_PATTERNS, ToolFinder
+from mcp_bridge.discovery.tool_search import (
+    MAX_PATTERN_CHARS,
+    MAX_PATTERNS,
+    ToolFinder,
+    discover_tool,
+)
 from mcp_bridge.embedding.semantic_index import SemanticQuery
 from tests.bench import spoken_requests
 from tests.bench.bfcl_data import wheel

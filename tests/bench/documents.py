@@ -15,7 +15,7 @@ from typing import Final
 
 from caal_node import weights
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.documents import Documents, DocumentsOptions, passage_search
+from caal_node.toolsets.documents import Documents, DocumentsOptions, passage_index
 from mcp_bridge import Embedder, MiniLM
 from tests.bench.table import print_table
 
@@ -57,7 +57,7 @@ async def _counts(documents: Documents, file: str) -> tuple[str, str]:
 
 
 async def main() -> None:
-    passage_search.EMBED_S = 60.0  # type: ignore[misc]  # so that a busy machine counts for nothing
+    passage_index.EMBED_S = 60.0  # type: ignore[misc]  # so that a busy machine counts for nothing
     rows = await rows_of(None)
     if (folder := weights.present(weights.MINILM)) is not None:
         rows += await rows_of(MiniLM(folder))

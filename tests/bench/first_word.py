@@ -20,7 +20,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Final
 
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.models.backends.base import BackendRequest, TextChunk

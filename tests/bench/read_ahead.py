@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from livekit.agents import AgentSession
 
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.models.backends.base import Backend, ReplyDone

@@ -20,7 +20,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final, cast
 
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import Example

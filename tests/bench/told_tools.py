@@ -21,8 +21,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final
 
-from caal_node.context.catalogue import catalogue
-from caal_node.context.schemas import compact_schema
+from caal_node.context.schemas import catalogue, compact_schema
 from caal_node.context.token_estimate import text_tokens
 from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.tools.tool_search import VOCABULARY, caution_of

@@ -14,8 +14,7 @@ from pydantic import SecretStr
 from caal_node.cli.checks.check import Finding
 from caal_node.cli.checks.model import check_model
 from caal_node.cli.checks.room import check_livekit, livekit_away
-from caal_node.cli.checks.tools import check_mcp, check_n8n, n8n_finding
-from caal_node.cli.checks.toolsets import check_toolsets
+from caal_node.cli.checks.tools import check_mcp, check_n8n, check_toolsets, n8n_finding
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError
 from n8n import Discovery, check

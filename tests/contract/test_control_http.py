@@ -27,9 +27,9 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadRequest,
 )
-from caal_node.control.request_dedup import BUSY
 from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
 from caal_node.control.rpc import (
+    BUSY,
     MAX_REQUEST_BYTES,
     RequestFailed,
     RpcAnswer,

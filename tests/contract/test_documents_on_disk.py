@@ -12,7 +12,7 @@ import pytest
 
 from caal_node import weights
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.documents import Documents, DocumentsOptions, passage_search
+from caal_node.toolsets.documents import Documents, DocumentsOptions, passage_index
 from caal_node.toolsets.documents import toolset as documents_toolset
 from mcp_bridge import MiniLM
 from tests.cached_weights import cached
@@ -81,7 +81,7 @@ async def test_a_folder_that_comes_later_is_read(
 async def test_with_an_embedding_questions_in_other_words_are_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passage_search, "EMBED_S", WAIT_S)  # on a busy machine too
+    monkeypatch.setattr(passage_index, "EMBED_S", WAIT_S)  # on a busy machine too
     embedder = MiniLM(cached(weights.MINILM))
     services = ToolsetServices(state=tmp_path, embedder=embedder)
     folders = (CORPUS / "manuals", CORPUS / "notes")

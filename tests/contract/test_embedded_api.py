@@ -16,7 +16,7 @@ from caal_node import LLM
 from caal_node.config.settings import EMBEDDED, EMBEDDED_MODEL, Settings
 from caal_node.core.errors import ModelMissing
 from caal_node.core.items import UserItem
-from caal_node.evaluation.model_identity import identify
+from caal_node.evaluation.model_profiles import identify
 from caal_node.factories import make_llm
 from caal_node.models.backends.base import BackendRequest, TextChunk
 from caal_node.models.backends.embedded import EmbeddedBackend

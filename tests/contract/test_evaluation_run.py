@@ -16,8 +16,8 @@ from caal_node.cli.validate import run_validate, validate
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError, ModelError, ModelMissing, ModelUnreachable
 from caal_node.evaluation.case import WAYS
-from caal_node.evaluation.expectations import expectations
-from caal_node.evaluation.model_identity import identify
+from caal_node.evaluation.model_profiles import identify
+from caal_node.evaluation.report import expectations
 from caal_node.evaluation.result import Identity, Validation
 from caal_node.evaluation.run import FAILURES_IN_A_ROW
 from caal_node.evaluation.store import EvaluationStore, ValidationRecord

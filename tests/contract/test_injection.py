@@ -22,7 +22,7 @@ from caal_node.testing import (
 )
 from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.middleware.confirmation import Confirmation, destroys
-from caal_node.tools.outside_words import asked_for_by_a_tool
+from caal_node.tools.middleware.policy_check import asked_for_by_a_tool
 from caal_node.tools.pipeline import Gates
 from tests.injection import TOOLS, House, InjectionCase, load_cases
 from tests.injection_gates import NobodySaysYes

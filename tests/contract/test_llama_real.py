@@ -16,10 +16,10 @@ from caal_node.models.backends.base import (
     BackendRequest,
     Capabilities,
     ReplyDone,
+    SchemaForm,
     TextChunk,
 )
 from caal_node.models.backends.completions import CompletionsBackend
-from caal_node.models.backends.dialect import SchemaForm
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.model_preparation import warm
 

@@ -13,8 +13,8 @@ from caal_node.core.errors import ModelError
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.models.backends.base import BackendRequest
 from caal_node.models.backends.http_transport import TransportDeadlines
-from caal_node.models.backends.llama_server import lease_slot
 from caal_node.models.backends.openai import OpenAIBackend
+from caal_node.models.backends.openai_server import lease_slot
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
 from tests.stand_in_model import Asked, Hang, Refuse, Reply, StandInModel

@@ -29,7 +29,7 @@ from mcp_bridge import (
     ServerStarting,
     ServerUnavailable,
 )
-from mcp_bridge.security.package_runners import package_runner
+from mcp_bridge.security.programs import package_runner
 
 pytestmark = pytest.mark.long
 

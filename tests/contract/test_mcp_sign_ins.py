@@ -23,7 +23,7 @@ from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.tools.sources.configured import configured_tiers
 from mcp_bridge import OAuth, ServerConfig, ServerError, ServerManager, SignIns
-from mcp_bridge.transports import sign_ins
+from mcp_bridge.transports import oauth as sign_ins
 from mcp_bridge.transports.oauth import SignInRequests
 from tests.mcp_events import HttpStandIn, events
 from tests.signing_mcp_server import SignInServer, signing_server

@@ -12,8 +12,8 @@ import pytest
 
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
+from caal_node.core.addresses import ModelReference
 from caal_node.core.errors import ModelUnreachable
-from caal_node.core.model_ref import ModelReference
 from caal_node.evaluation.case import Asking
 from caal_node.evaluation.result import Identity, Outcome, Validation
 from caal_node.evaluation.store import EvaluationStore

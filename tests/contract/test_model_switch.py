@@ -10,10 +10,10 @@ from livekit.plugins import openai
 from pydantic import SecretStr
 
 from caal_node.config.settings import Settings
-from caal_node.control.chosen_model import chosen_model
+from caal_node.control.agent_tools import chosen_model
 from caal_node.control.messages import ModelRequest
+from caal_node.core.addresses import parse_reference
 from caal_node.core.errors import ConfigError, ModelMissing, NotAllowed
-from caal_node.core.model_ref import parse_reference
 from caal_node.core.prompt_files import sentence
 from caal_node.models.backends.factory import make_backend
 from caal_node.models.llm import LLM

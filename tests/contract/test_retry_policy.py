@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.errors import (
     ModelContextFull,
     ModelError,

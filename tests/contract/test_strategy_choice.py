@@ -14,7 +14,7 @@ from caal_node.cli.checks.check import Finding
 from caal_node.cli.checks.model import check_call_strategy
 from caal_node.cli.tools import list_tools
 from caal_node.config.settings import Settings
-from caal_node.core.model_ref import ModelReference
+from caal_node.core.addresses import ModelReference
 from caal_node.evaluation.case import Asking
 from caal_node.evaluation.result import Identity, Mark, Outcome, Validation
 from caal_node.evaluation.store import EvaluationStore

@@ -14,8 +14,7 @@ from caal_node.config.settings import Settings
 from caal_node.core.errors import ModelReplyError
 from caal_node.core.items import UserItem
 from caal_node.factories import session_llm
-from caal_node.models.backends.base import BackendRequest, TextChunk
-from caal_node.models.backends.dialect import SCHEMA_FORMS, Dialect
+from caal_node.models.backends.base import SCHEMA_FORMS, BackendRequest, Dialect, TextChunk
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.llm import LLM
 from tests.stand_in_model import Asked, Call, Refuse, Reply, StandInModel

@@ -9,7 +9,7 @@ from livekit.plugins import openai
 
 from caal_node.agent import CaalAgent
 from caal_node.cli.trace.command import turns_of
-from caal_node.cli.trace.trace_lines import read_trace
+from caal_node.cli.trace.turn_times import read_trace
 from caal_node.config.settings import load_settings
 from caal_node.core.events import Event, Timing
 from caal_node.models.fallback import FallbackLLM

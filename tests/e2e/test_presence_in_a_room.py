@@ -12,10 +12,9 @@ from livekit import rtc
 from livekit.agents import Agent, AgentSession, function_tool, room_io
 
 from caal_node.room.attributes import Attributes
-from caal_node.room.call_tracker import ToolOrigin
 from caal_node.room.cue_player import TRACK_NAME, CueTrack
 from caal_node.room.cues import render
-from caal_node.room.presence import Presence
+from caal_node.room.presence import Presence, ToolOrigin
 from caal_node.room.transcript import TOPIC, Transcript
 from caal_node.testing import ScriptedCall, ScriptedModel
 from tests.livekit_server import LiveKit

@@ -21,7 +21,7 @@ from caal_node.cli.demo.room_scene import ROOM, RoomScene, WorkerProcess
 from caal_node.cli.demo.servers import CONTEXT, WORKFLOW, write_settings
 from caal_node.cli.trace.command import turns_of, write_svg
 from caal_node.cli.trace.picture import picture_of
-from caal_node.cli.trace.trace_lines import read_trace
+from caal_node.cli.trace.turn_times import read_trace
 from caal_node.core.events import (
     CuePlayed,
     Event,

@@ -19,9 +19,9 @@ from caal_node.core.errors import ConfigError
 from caal_node.models.embedding import ServerEmbedder
 from caal_node.models.llm import LLM
 from mcp_bridge import ServerConfig
-from mcp_bridge.core.addresses import with_scheme
+from mcp_bridge.core.server_config import with_scheme
 from n8n import N8nError, N8nTools
-from n8n.core.addresses import instance_url
+from n8n.core.http import instance_url
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from caal_node.cli.app import app
-from caal_node.cli.trace import trace_lines
+from caal_node.cli.trace import turn_times
 from caal_node.cli.trace.command import turns_of
-from caal_node.cli.trace.picture import picture_of
-from caal_node.cli.trace.terminal import print_pictures
-from caal_node.cli.trace.trace_lines import read_trace
-from caal_node.cli.trace.turn_times import CallTimes, CueTime, TurnTimes, VoiceTimes
+from caal_node.cli.trace.picture import picture_of, print_pictures
+from caal_node.cli.trace.turn_times import CallTimes, CueTime, TurnTimes, VoiceTimes, read_trace
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import (
     AgentVoice,
@@ -252,10 +250,10 @@ def test_a_broken_line_is_named_with_its_fix(wrong: str, tmp_path: Path) -> None
 
 
 def test_lines_and_files_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trace_lines, "MAX_LINE_BYTES", 400)
+    monkeypatch.setattr(turn_times, "MAX_LINE_BYTES", 400)
     with pytest.raises(ConfigError, match="line 2: it has more than"):
         turns(tmp_path, TOOL_TURN[0], line(1.0, "user", text="x" * 400))
-    monkeypatch.setattr(trace_lines, "MAX_BYTES", 900)
+    monkeypatch.setattr(turn_times, "MAX_BYTES", 900)
     with pytest.raises(ConfigError, match="no trace is"):
         turns(tmp_path, *TOOL_TURN)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from caal_node.config.settings import Settings
 from caal_node.context.builder import ContextBuilder
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.context.window import ContextBudget, WindowLimits, cut, fitting
 from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
 from caal_node.core.tool_spec import ToolSchema

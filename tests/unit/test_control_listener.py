@@ -24,8 +24,9 @@ from caal_node.control.messages import (
     ReloadRequest,
     read_answer,
 )
-from caal_node.control.request_dedup import BUSY, GONE
 from caal_node.control.rpc import (
+    BUSY,
+    GONE,
     MAX_ANSWER_BYTES,
     METHOD,
     REFUSED,

@@ -11,22 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.control import request_dedup
-from caal_node.control.request_dedup import (
+from caal_node.control import rpc
+from caal_node.control.rpc import (
     BUSY,
+    CHUNK_CHARS,
     GONE,
     MAX_INCOMPLETE,
     MAX_KEPT,
+    MAX_REQUEST_BYTES,
     MAX_RUNNING,
     TOO_LARGE,
-    CannotAnswer,
-    RequestDeduplicator,
-)
-from caal_node.control.rpc import (
-    CHUNK_CHARS,
-    MAX_REQUEST_BYTES,
     AnswerChunk,
+    CannotAnswer,
     FetchChunk,
+    RequestDeduplicator,
     RequestFailed,
     RpcAnswer,
     SendChunk,
@@ -243,7 +241,7 @@ def test_what_goes_wrong_is_told_in_our_own_words_only(
 
 
 def test_an_answer_that_is_too_large_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_dedup, "MAX_ANSWER_BYTES", 3)
+    monkeypatch.setattr(rpc, "MAX_ANSWER_BYTES", 3)
 
     async def story(requests: SlowRequests) -> None:
         requests.go.set()

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
-from caal_node.grounding.hedges import knows_nothing
-from caal_node.grounding.named_source import SourceText, source_texts, unnamed_source
+from caal_node.grounding.hedges import SourceText, knows_nothing, source_texts, unnamed_source
 from caal_node.models.document_lookup import asks
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.toolsets.base import ToolsetServices

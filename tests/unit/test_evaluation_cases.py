@@ -24,8 +24,7 @@ from caal_node.evaluation.case import (
     fault,
     same,
 )
-from caal_node.evaluation.expectations import expectations
-from caal_node.evaluation.report import markdown, table
+from caal_node.evaluation.report import expectations, markdown, table
 from caal_node.evaluation.result import Identity, Mark, Outcome, Validation, to_object
 from caal_node.evaluation.run import EXAMPLES, TOOLS
 from caal_node.evaluation.suites import SUITES

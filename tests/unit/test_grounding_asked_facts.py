@@ -11,12 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
 from caal_node.core.tool_spec import ToolSchema
-from caal_node.grounding.asked_facts import FACTS_MAX, asked_facts, is_same_lookup, is_told
+from caal_node.grounding.earlier_results import (
+    FACTS_MAX,
+    asked_facts,
+    is_same_lookup,
+    is_told,
+    languages,
+    tokens,
+)
 from caal_node.grounding.reference_hint import hinted
-from caal_node.grounding.reference_words import languages, tokens
 from caal_node.grounding.references import references_in
 from caal_node.models.question import Question
 from caal_node.models.strategies import JsonReplyStrategy

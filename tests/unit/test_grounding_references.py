@@ -14,10 +14,14 @@ from caal_node.context.builder import ContextBuilder
 from caal_node.context.tool_data import ToolData, ToolDataCache
 from caal_node.context.window import SHORTENED
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
-from caal_node.grounding.earlier_results import RESULTS_MAX, earlier_results, label_of
+from caal_node.grounding.earlier_results import (
+    REQUEST_CHARS,
+    RESULTS_MAX,
+    earlier_results,
+    label_of,
+)
 from caal_node.grounding.meant_arguments import meant_arguments, meant_for
 from caal_node.grounding.reference_hint import NAMES_MAX, hinted
-from caal_node.grounding.reference_words import REQUEST_CHARS
 from caal_node.grounding.references import (
     NAME_CHARS,
     REFERENCES_MAX,

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.language.judge import Judge, Task, judge_of
-from caal_node.language.ngrams import BUCKETS, READ_CHARS, ngrams
+from caal_node.language.judge import BUCKETS, READ_CHARS, Judge, Task, judge_of, ngrams
 from tests.labelled_sentences import LABELS, Sentence, sentences
 from tests.train import judged, source_of, train
 

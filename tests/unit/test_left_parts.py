@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.grounding.ledger import LedgerEntry

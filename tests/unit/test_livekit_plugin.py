@@ -127,10 +127,10 @@ def test_download_files_fetches_for_what_is_set_and_installed(
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     fetched = Fetched()
-    monkeypatch.setattr("caal_node.weights.needed.ensure", fetched)
-    monkeypatch.setattr("caal_node.weights.needed.ensure_gguf", fetched)
+    monkeypatch.setattr("caal_node.weights.gguf.ensure", fetched)
+    monkeypatch.setattr("caal_node.weights.gguf.ensure_gguf", fetched)
     monkeypatch.setattr(
-        "caal_node.weights.needed.find_spec", lambda name: None if name in missing else name
+        "caal_node.weights.gguf.find_spec", lambda name: None if name in missing else name
     )
     said = CliRunner().invoke(app, ["download-files"])
     assert said.exit_code == 0, said.output

@@ -19,8 +19,7 @@ from mcp_bridge import (
     load_servers,
     parse_servers,
 )
-from mcp_bridge.config.document import DocumentSyntaxError
-from mcp_bridge.config.json_file import parse_json
+from mcp_bridge.config.document import DocumentSyntaxError, parse_json
 from mcp_bridge.core.server_config import ServerSecrets
 from tests.server_faults import fault_in
 

@@ -20,7 +20,7 @@ from caal_node.cli import mcp_import
 from caal_node.cli.mcp_commands import mcp_app
 from mcp_bridge import ConfigError, load_servers
 from mcp_bridge.config.import_servers import add_servers, entry_to_copy, read_found, what_it_starts
-from mcp_bridge.config.other_programs import known_files
+from mcp_bridge.config.spellings import known_files
 from mcp_bridge.core.server_config import ServerSecrets
 from tests.unit.test_mcp_config import SERVERS
 

@@ -11,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from mcp_bridge.protocol.envelope import Envelope, read_envelope
 from mcp_bridge.protocol.inbound_filter import (
     MAX_ASKED,
     MAX_DROPPED,
     MAX_DROPPED_BYTES,
     MAX_READ,
     READ_PER_S,
+    Envelope,
     Flooded,
     InboundFilter,
+    read_envelope,
 )
 
 

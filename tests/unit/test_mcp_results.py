@@ -25,8 +25,7 @@ from mcp_types import (
 
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.core.tools import ToolCallResult
-from mcp_bridge.protocol.json_prefixes import drop_partial_escape, value_prefix
-from mcp_bridge.protocol.json_spans import end_of_value
+from mcp_bridge.protocol.json_spans import drop_partial_escape, end_of_value, value_prefix
 from mcp_bridge.protocol.messages import SECRET_MARGIN, truncate_answer
 from mcp_bridge.protocol.tool_results import normalise
 

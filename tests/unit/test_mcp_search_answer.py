@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import ToolInfo, discover_tool, offer
-from mcp_bridge.discovery.search_answer import TOOLS_MAX
+from mcp_bridge.discovery.tool_search import TOOLS_MAX
 
 
 def names(count: int) -> list[str]:

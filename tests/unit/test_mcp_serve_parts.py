@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from websockets.datastructures import Headers
 
 from mcp_bridge import ConfigError
-from mcp_bridge.protocol.envelope import find_request_id
+from mcp_bridge.protocol.inbound_filter import find_request_id
 from mcp_bridge.protocol.messages import read_lines
 from mcp_bridge.serve import ServeLimits, ServeOptions, TlsFiles
 from mcp_bridge.serve.bridge import AccessControl, ConnectionQuota, QuotaExceeded

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import ToolInfo
+from mcp_bridge.discovery.bm25 import MAX_PIECES, MAX_REPLY_CHARS, Vocabulary
 from mcp_bridge.discovery.tool_search import (
     MAX_PATTERN_CHARS,
     MAX_SPLIT_CHARS,
@@ -15,7 +16,6 @@ from mcp_bridge.discovery.tool_search import (
     ToolFinder,
     fitting,
 )
-from mcp_bridge.discovery.vocabulary import MAX_PIECES, MAX_REPLY_CHARS, Vocabulary
 
 MEANINGS = (
     (("freezing", "cold", "it is * in here"), ("thermostat", "heating")),

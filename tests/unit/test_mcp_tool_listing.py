@@ -13,8 +13,13 @@ from mcp_types.methods import validate_server_result
 
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.protocol.messages import read_message
-from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
-from mcp_bridge.protocol.tool_page import MAX_PAGE_BYTES, MAX_TOOL_BYTES, unpacked_page
+from mcp_bridge.protocol.tool_listing import (
+    MAX_PAGE_BYTES,
+    MAX_TOOL_BYTES,
+    ToolListing,
+    list_tools,
+    unpacked_page,
+)
 
 OBJECT: dict[str, Any] = {"type": "object"}
 GOOD: dict[str, Any] = {"name": "good", "inputSchema": OBJECT}

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bridge.protocol.tool_names import exposed_names, server_prefixes
+from mcp_bridge.protocol.tool_listing import exposed_names, server_prefixes
 
 ALLOWED = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 NAMES = st.text(st.sampled_from("ab_-.é 0"), min_size=1, max_size=80)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge import VectorCache
-from mcp_bridge.embedding import vector_cache
+from mcp_bridge.embedding import semantic_index
 from tests.embedding_stand_ins import vector
 
 TEXTS = {text: vector(text) for text in ("a lamp", "a song", "kühl \ud800")}
@@ -50,12 +50,12 @@ def test_rows_of_another_length_take_the_place_of_the_old_ones(tmp_path: Path) -
 
 
 def test_past_the_cap_the_oldest_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_cache, "MAX_FILE_BYTES", 1_024 + 2 * (32 + 2 * len(vector(""))))
+    monkeypatch.setattr(semantic_index, "MAX_FILE_BYTES", 1_024 + 2 * (32 + 2 * len(vector(""))))
     store = VectorCache(tmp_path)
     for text in ("first", "second", "first", "third"):
         store.add("one", {text: vector(text)})
     assert set(store.read("one", ["first", "second", "third"])) == {"first", "third"}
-    assert only_file(tmp_path).stat().st_size <= vector_cache.MAX_FILE_BYTES
+    assert only_file(tmp_path).stat().st_size <= semantic_index.MAX_FILE_BYTES
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}\n", b"[]\n", b"null\n", b"\xff" * 40, b"[" * 2_000])

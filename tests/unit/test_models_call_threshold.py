@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
 from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import (

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import SystemItem, ToolsItem, UserItem
 from caal_node.models.backends.base import NativeCall, TextChunk
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import ARGUMENTS_CHARS_MAX
 from caal_node.models.strategies import NativeStrategy
 from caal_node.models.strategies.carried_call import CARRIER_SCHEMA, CarriedCalls
-from caal_node.models.strategies.styles import CARRIER
+from caal_node.models.strategies.prompt import CARRIER
 from caal_node.reply_parser import (
     BrokenCall,
     Event,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from caal_node.core.items import ResultItem, UserItem
 from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import BackendRequest, GeneratedToken
-from caal_node.models.model_stats import TruncationDetector, prompt_tokens
 from caal_node.models.question import Question
+from caal_node.models.retry_policy import TruncationDetector, prompt_tokens
 from caal_node.models.strategies.call_judge import Evidence, numbers_said
 from caal_node.models.strategies.json_reply import LogprobGate
 from caal_node.models.strategies.tool_relevance import ToolRelevance

@@ -14,7 +14,7 @@ from livekit.agents import function_tool, llm
 
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.errors import ConfigError
 from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.prompt_files import sentence

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from caal_node.config.settings import Settings, load_settings
+from caal_node.core.addresses import APIS, ModelReference, parse_reference
 from caal_node.core.errors import ConfigError
-from caal_node.core.model_ref import APIS, ModelReference, parse_reference
 
 
 @pytest.mark.parametrize(

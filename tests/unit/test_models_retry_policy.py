@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import UserItem
 from caal_node.grounding.references import Reference
 from caal_node.models.backends.base import Capabilities

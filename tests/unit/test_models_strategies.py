@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from caal_node.context.catalogue import catalogue
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.schemas import catalogue
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import GeneratedToken, ReplyDone, TextChunk, Usage
@@ -26,8 +26,13 @@ from caal_node.models.strategies import (
     TextProtocolStrategy,
 )
 from caal_node.models.strategies.json_reply import line_schema, reply_schema
-from caal_node.models.strategies.prompt import EXAMPLE_TOKENS, outline, protocol_prompt
-from caal_node.models.strategies.styles import STYLES, OneObjectStyle
+from caal_node.models.strategies.prompt import (
+    EXAMPLE_TOKENS,
+    STYLES,
+    OneObjectStyle,
+    outline,
+    protocol_prompt,
+)
 from caal_node.models.strategies.turn_limits import may_call
 from caal_node.reply_parser import (
     BrokenCall,

@@ -11,7 +11,7 @@ from livekit.agents import function_tool
 
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import Settings
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.models.backends.base import TextChunk
 from caal_node.models.model_settings import text_limits

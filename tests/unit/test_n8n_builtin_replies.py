@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from n8n.calls.failures import is_builtin_reply
-from n8n.calls.results import read_reply
+from n8n.calls.results import is_builtin_reply, read_reply
 from n8n.core.errors import N8nError
 from n8n.core.http import HttpResponse
 from tests.unit.test_n8n_results import JSON_TYPE, TOOL

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.notes.parameter_text import from_prose
+from n8n.notes.directives import from_prose
 from n8n.notes.parser import MAX_BLOCKS, parse_notes
 
 CITY = {"city": ({"type": "string"}, True)}

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from n8n.calls.auth import BasicAuth, HeaderAuth, JwtAuth, auth_headers
 from n8n.calls.call import build_request, call_webhook
-from n8n.calls.failures import MAX_ERROR_CHARS, MAX_SPOKEN_CHARS
-from n8n.calls.results import CallResult, read_reply
+from n8n.calls.results import MAX_ERROR_CHARS, MAX_SPOKEN_CHARS, CallResult, read_reply
 from n8n.core.errors import N8nError
 from n8n.core.http import HttpResponse
 from n8n.core.json_values import CONTAINERS_MAX, LONG_BYTES, parse_json

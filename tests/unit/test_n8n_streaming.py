@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.calls.failures import SEE_EXECUTION
-from n8n.calls.progress import StreamReader
-from n8n.calls.results import read_reply
+from n8n.calls.results import SEE_EXECUTION, StreamReader, read_reply
 from n8n.core.errors import N8nError
 from n8n.core.http import HttpResponse
 from tests.unit.test_n8n_results import JSON_TYPE, TOOL

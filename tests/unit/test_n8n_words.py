@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from n8n.notes.parameter import type_schema
+from n8n.notes.parameter import kind_of, meant, type_schema, words
 from n8n.notes.parser import parse_notes
-from n8n.notes.words import kind_of, meant, words
 
 LANGUAGES = tomllib.loads((resources.files("n8n.notes") / "words.toml").read_text("utf-8"))
 

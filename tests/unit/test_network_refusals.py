@@ -30,10 +30,10 @@ from caal_node.models.backends.http_transport import HttpTransport, TransportDea
 from caal_node.models.chat_context import as_api_error, spoken_key
 from caal_node.network.guard import refusal, refusal_in, refusal_words
 from caal_node.network.policy import parse_policy
-from caal_node.network.targets import outside
+from caal_node.network.rooms import outside
 from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.table import ToolEntry, ToolTable
-from caal_node.weights.needed import NeededWeight
+from caal_node.weights.gguf import NeededWeight
 from mcp_bridge.core.errors import why_not_permitted
 
 LOCAL = parse_policy("local")
@@ -218,7 +218,7 @@ def test_an_address_is_judged_by_all_that_its_name_leads_to(
     monkeypatch: pytest.MonkeyPatch, policy: str, url: str, why: str | None
 ) -> None:
     resolver(monkeypatch, nas=["192.168.1.2"], both=["192.168.1.3", "192.0.2.9"])
-    monkeypatch.setattr("caal_node.network.targets.names_kept_here", frozenset)
+    monkeypatch.setattr("caal_node.network.rooms.names_kept_here", frozenset)
     assert outside(parse_policy(policy), url) == why
 
 

@@ -15,11 +15,11 @@ from typing import Any, Final
 import pytest
 
 from caal_node.core import tool_spec
-from caal_node.grounding import fact_check as stated_names
-from caal_node.policy.globs import AnyOf
+from caal_node.grounding import fact_check
+from caal_node.policy.rule import AnyOf
 from caal_node.reply_parser import parse_context
 from caal_node.reply_parser.cursor import _stop_finder  # pyright: ignore[reportPrivateUsage]
-from caal_node.toolsets.calculator import tokens
+from caal_node.toolsets.calculator import expression
 from caal_node.toolsets.calculator import toolset as calculator_toolset
 from caal_node.toolsets.lists import spoken_items
 from caal_node.toolsets.lists.markdown_list import items_of
@@ -44,12 +44,12 @@ MADE: Final[Mapping[str, Made]] = {
     "caal_node.config.file._line_of": {"path": r"(?:a[ \t]*\.[ \t]*)?(?:b|\"b\"|'b')"},
     "caal_node.evaluation.case._says": {"word": "lamp"},
     "caal_node.grounding.request_words._pattern": _kept_by_modules,
-    "caal_node.models.backends.dialect._is_named": {
+    "caal_node.models.backends.base._is_named": {
         "alias": "penalty",
         "before": r"(?:^|[:'\"`.(]\s*)",
         "plain": "stop",
     },
-    "caal_node.policy.globs.AnyOf.__init__": partial(AnyOf, ["*a*b*", "[ab]*c?", "*a*[b]*a*"]),
+    "caal_node.policy.rule.AnyOf.__init__": partial(AnyOf, ["*a*b*", "[ab]*c?", "*a*[b]*a*"]),
     "caal_node.redaction.secret_shapes._prefixed": _kept_by_modules,
     "caal_node.reply_parser.cursor._stop_finder": partial(_stop_finder, ("</think>", "```")),
     "caal_node.reply_parser.literal_parser.LiteralParser._string": {"mark": '"""'},
@@ -58,8 +58,8 @@ MADE: Final[Mapping[str, Made]] = {
     "caal_node.reply_parser.syntax.values.BracketStyle.__init__": _kept_by_modules,
     "caal_node.toolsets.calendar.ics_writer._has_zone": {"name": "Europe/Berlin"},
     "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob": {"glob": "*a*b*[cd]?"},
-    "mcp_bridge.discovery.vocabulary.Vocabulary.__init__": _kept_by_modules,
-    "mcp_bridge.security.launchers._option": lambda: [
+    "mcp_bridge.discovery.bm25.Vocabulary.__init__": _kept_by_modules,
+    "mcp_bridge.security.launcher_table._option": lambda: [
         re.compile(each.shapes) for each in launcher_table.LAUNCHERS.values()
     ],
     "n8n.discovery.nodes._without_taken_apart": {"name": "body"},
@@ -72,28 +72,28 @@ MADE: Final[Mapping[str, Made]] = {
 }
 
 USED: Final = {
-    "caal_node.policy.globs.AnyOf.__init__()": ("fullmatch",),
+    "caal_node.policy.rule.AnyOf.__init__()": ("fullmatch",),
     "caal_node.tts_text.markdown_blocks._FORMULAS": ("match",),
     "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob:363": ("match",),
-    "mcp_bridge.security.launchers.PATTERNS": ("fullmatch",),
+    "mcp_bridge.security.launcher_table.PATTERNS": ("fullmatch",),
 }
 """How patterns are used that are kept in a container or an object."""
 
 BOUNDED: Final = {
     "caal_node.core.tool_spec._LINE": tool_spec._LINE_CHARS,
-    "caal_node.grounding.fact_check._BEGINS": stated_names._BEFORE_CHARS,
+    "caal_node.grounding.fact_check._BEGINS": fact_check._BEFORE_CHARS,
     "caal_node.reply_parser.parse_context._EXAMPLE": parse_context._TAIL_CHARS,
     "caal_node.toolsets.calculator.toolset._LATER": calculator_toolset.TEXT_CHARS,
     "caal_node.toolsets.calculator.toolset._OFFSET": calculator_toolset.TEXT_CHARS,
-    "caal_node.toolsets.calculator.expression._SHARE_OF": tokens.TEXT_CHARS,
-    "caal_node.toolsets.calculator.units._PIECE": tokens.TEXT_CHARS,
+    "caal_node.toolsets.calculator.expression._SHARE_OF": expression.TEXT_CHARS,
+    "caal_node.toolsets.calculator.units._PIECE": expression.TEXT_CHARS,
     "caal_node.toolsets.lists.spoken_items._EDGE": spoken_items.EDGED_CHARS_MAX,
     "mcp_bridge.security.programs._VERSION": programs._VERSION_CHARS,
 }  # pyright: ignore[reportPrivateUsage]
 """Patterns whose work grows faster, and the most characters that each of them ever sees."""
 
 EXCUSED: Final = {
-    "caal_node.policy.globs._TOKEN": 'what is behind the last "]" is kept from it',
+    "caal_node.policy.rule._TOKEN": 'what is behind the last "]" is kept from it',
     "mcp_bridge.config.variables._FORM": "a form that has no end is refused, and is the last",
 }
 

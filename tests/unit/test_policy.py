@@ -15,11 +15,10 @@ from caal_node.core.caller import Caller
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import EFFECTS, ToolSpec
 from caal_node.policy.audit import open_to_anybody, taken_names, unused_globs
-from caal_node.policy.globs import AnyOf, covers
 from caal_node.policy.places import Places
 from caal_node.policy.policy import MODES, Policy
 from caal_node.policy.reader import read_policy
-from caal_node.policy.rule import ACTIONS, Rule
+from caal_node.policy.rule import ACTIONS, AnyOf, Rule, covers
 from caal_node.tools.table import ToolTable
 
 TEXTS = st.text("ab_*?[]!-", max_size=6)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from caal_node.core.caller import Caller
 from caal_node.core.errors import ConfigError
-from caal_node.policy.call_counts import CallCounts
 from caal_node.policy.limit_rules import MOST, LimitRule, read_limit_rules
+from caal_node.tools.middleware.limits import CallCounts
 
 GUEST = Caller("room", "kitchen", "guest-1")
 

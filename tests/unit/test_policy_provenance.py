@@ -17,9 +17,14 @@ from mcp_types import Tool
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, UserItem
 from caal_node.core.tool_spec import Effect, Example, ToolSpec, name_reads
 from caal_node.policy.heard_words import stems
-from caal_node.policy.provenance import TracedCall, comes_from_outside
-from caal_node.policy.word_sources import RESULT_CHARS, Described, shown_of
-from caal_node.tools.outside_words import is_meant
+from caal_node.policy.provenance import (
+    RESULT_CHARS,
+    Described,
+    TracedCall,
+    comes_from_outside,
+    shown_of,
+)
+from caal_node.tools.middleware.policy_check import is_meant
 from caal_node.tools.table import ToolTable
 from tests import fifty_tools
 from tests.bench.scripted_day import DAY

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ConfigError
-from caal_node.redaction.file_paths import find_paths
-from caal_node.redaction.outgoing import OutgoingRedaction
-from caal_node.redaction.owner_patterns import MAX_TRIES, owner_pattern
+from caal_node.redaction.outgoing import OutgoingRedaction, find_paths
 from caal_node.redaction.personal_data import personal_finders
-from caal_node.redaction.settings import RedactionSettings
+from caal_node.redaction.settings import MAX_TRIES, RedactionSettings, owner_pattern
 
 ALL = RedactionSettings(personal=("email", "phone", "iban", "card"))
 

@@ -17,13 +17,13 @@ from caal_node.models.backends.base import (
     BackendRequest,
     Capabilities,
     Chunk,
+    Dialect,
     LearnsDialect,
     NativeCall,
     ReplyDone,
     TextChunk,
     Usage,
 )
-from caal_node.models.backends.dialect import Dialect
 from caal_node.models.backends.redacting import LONG_CHARS, RedactingBackend, redacting
 from caal_node.models.model_settings import backend_of, is_elsewhere
 from caal_node.redaction.placeholders import MAX_PLACEHOLDERS, PromptRedaction, Restoring

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from caal_node.redaction.secret_shapes import (
     PEM_CHARS,
+    StreamRedaction,
     called_secret,
     without_keys,
     without_secrets,
 )
-from caal_node.redaction.streamed import StreamRedaction
 from mcp_bridge.core import sanitize
 
 # Made of parts, so that no scanner takes this file for a leak.

@@ -6,7 +6,7 @@ import pytest
 from livekit.agents import llm
 
 from caal_node.core.events import CallReport, Outcome, ToolCallEnded
-from caal_node.room.call_tracker import CallTracker, ToolOrigin
+from caal_node.room.presence import CallTracker, ToolOrigin
 
 
 def call(arguments: str = "{}") -> llm.FunctionCall:

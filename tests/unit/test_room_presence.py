@@ -38,9 +38,8 @@ from caal_node.core.events import (
     TurnEnded,
     UserSaid,
 )
-from caal_node.room.call_tracker import ToolOrigin
 from caal_node.room.cues import Samples, render
-from caal_node.room.presence import Presence
+from caal_node.room.presence import Presence, ToolOrigin
 from tests.virtual_clock import VirtualClock
 
 

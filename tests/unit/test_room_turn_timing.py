@@ -21,7 +21,7 @@ from caal_node.models.backends.base import (
     TextChunk,
     Usage,
 )
-from caal_node.models.timed_backend import TimedBackend
+from caal_node.models.model_connection import TimedBackend
 from caal_node.room.trace_file import TurnTiming
 
 

@@ -36,13 +36,13 @@ from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.redaction.settings import RedactionSettings
 from caal_node.room.trace_file import TraceFile
 from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
-from caal_node.toolsets.local_files.passages import Passage
+from caal_node.toolsets.local_files.file_text import Passage
 from caal_node.toolsets.memory.toolset import FactFiles
 from caal_node.toolsets.timers.entry import Entry
 from caal_node.toolsets.timers.store import TimerStore
 from mcp_bridge import ConfigError, NewTools, Pins, ServerConfig, load_servers
-from mcp_bridge.core.addresses import is_loopback
 from mcp_bridge.core.files import replace_file
+from mcp_bridge.core.server_config import is_loopback
 from mcp_bridge.core.tools import ToolDefinition
 from mcp_bridge.security import ownership, pin_file
 from mcp_bridge.security.addresses import plain_text, same_origin

@@ -11,6 +11,7 @@ import pytest
 from livekit.agents import llm
 
 from caal_node.agent import CaalAgent
+from caal_node.checked_reply import checked
 from caal_node.core.errors import ToolBroke
 from caal_node.core.events import ClaimCorrected
 from caal_node.core.prompt_files import sentence
@@ -18,7 +19,6 @@ from caal_node.core.tool_spec import ToolSpec
 from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.ledger import Ledger
 from caal_node.models.backends.base import BackendRequest, Chunk
-from caal_node.models.spoken_checks import checked
 from caal_node.testing import (
     AgentConversation,
     ScriptedCall,

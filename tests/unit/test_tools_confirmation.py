@@ -28,9 +28,9 @@ from caal_node.policy.policy import Policy
 from caal_node.policy.rule import Rule
 from caal_node.room.cue_player import SilentCueSink
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
-from caal_node.tools import confirmation_question
 from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
-from caal_node.tools.confirmation_question import PRESS_CHARS, ConfirmButton, pressed_of
+from caal_node.tools.middleware import confirmation as confirmation_question
+from caal_node.tools.middleware.confirmation import PRESS_CHARS, ConfirmButton, pressed_of
 from caal_node.tools.middleware.policy_check import PolicyCheck
 from caal_node.tools.pipeline import Gates
 from caal_node.tools.source import Arguments, ToolListing

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from livekit.agents import Agent, UserStateChangedEvent, llm
 
-from caal_node.tools.confirmation_question import (
+from caal_node.tools.middleware.confirmation import (
     MAX_ASKED,
     MAX_S,
     SILENCE_S,

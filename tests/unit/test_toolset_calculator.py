@@ -17,9 +17,8 @@ from caal_node.core.errors import InvalidArguments
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.calculator import Calculator, CalculatorOptions
-from caal_node.toolsets.calculator.exact import CannotReckon
+from caal_node.toolsets.calculator.exact import CannotReckon, shown, spoken
 from caal_node.toolsets.calculator.expression import reckon
-from caal_node.toolsets.calculator.spoken_value import shown, spoken
 from caal_node.toolsets.calculator.toolset import between, months_later, read_day
 from caal_node.toolsets.calculator.units import UNITS, convert
 

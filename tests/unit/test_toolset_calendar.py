@@ -17,12 +17,17 @@ from pydantic import SecretStr, ValidationError
 from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure
 from caal_node.toolsets.base import BASE, ToolsetServices
 from caal_node.toolsets.calendar import Calendar
-from caal_node.toolsets.calendar.calendar_event import CalendarEvent
+from caal_node.toolsets.calendar.calendar_event import (
+    CalendarEvent,
+    said_day,
+    said_span,
+    said_time,
+    said_times,
+)
 from caal_node.toolsets.calendar.ics_process import BYTES_MAX
 from caal_node.toolsets.calendar.ics_text import TooManyEvents
 from caal_node.toolsets.calendar.known_calendars import FoundEvents
 from caal_node.toolsets.calendar.options import CalendarOptions
-from caal_node.toolsets.calendar.spoken_moments import said_day, said_span, said_time, said_times
 from caal_node.toolsets.calendar.toolset import (
     GAP,
     events_about,

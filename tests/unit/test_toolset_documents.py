@@ -23,12 +23,21 @@ from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions
 from caal_node.toolsets.documents import toolset as toolset_module
 from caal_node.toolsets.documents import toolset as upkeep_module
-from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
-from caal_node.toolsets.documents.passage_search import PassageSearch, question_words
+from caal_node.toolsets.documents.passage_index import (
+    IndexedDocument,
+    PassageIndex,
+    PassageSearch,
+    question_words,
+)
 from caal_node.toolsets.documents.toolset import title_of, write_note
 from caal_node.toolsets.local_files.allowed_folders import AllowedPath
-from caal_node.toolsets.local_files.file_text import DocumentText, Section
-from caal_node.toolsets.local_files.passages import PASSAGE_CHARS, Passage, passages_of
+from caal_node.toolsets.local_files.file_text import (
+    PASSAGE_CHARS,
+    DocumentText,
+    Passage,
+    Section,
+    passages_of,
+)
 from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.embedding.base import Vectors, unit
 from tests.conversation import Heard

@@ -24,19 +24,22 @@ from caal_node.core.errors import (
     ToolOutside,
     ToolUnavailable,
 )
-from caal_node.toolsets import long_json
+from caal_node.toolsets import http_service
 from caal_node.toolsets.home_assistant import (
     HomeAssistant,
     HomeAssistantOptions,
     websocket_link,
 )
-from caal_node.toolsets.home_assistant.actions import Order, effect_of, is_done, is_guarded
 from caal_node.toolsets.home_assistant.devices import (
     DEVICES_MAX,
     Area,
     Device,
     Home,
+    Order,
+    effect_of,
     exposed_entities,
+    is_done,
+    is_guarded,
     read_areas,
     read_devices,
     read_states,
@@ -50,7 +53,7 @@ from caal_node.toolsets.home_assistant.websocket_link import (
     MESSAGES_MAX,
     _WebsocketLink,  # pyright: ignore[reportPrivateUsage]
 )
-from caal_node.toolsets.long_json import let_go, read_object
+from caal_node.toolsets.http_service import let_go, read_object
 from tests.home_assistant_stand_in import recorded
 
 
@@ -563,7 +566,7 @@ def test_a_connection_that_the_owner_does_not_allow_is_told_as_such() -> None:
 def test_a_long_message_is_read_as_json_is(value: Any, indent: int | None) -> None:
     text = json.dumps({"result": value, "more": [value]}, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_json, "AT_ONCE_CHARS", 0)
+        patch.setattr(http_service, "AT_ONCE_CHARS", 0)
         assert repr(read_object(text)) == repr(json.loads(text))  # NaN is not itself
 
 
@@ -574,7 +577,7 @@ def test_what_is_no_json_is_refused_as_such_however_long(text: str) -> None:
     except ValueError:
         wanted = None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_json, "AT_ONCE_CHARS", -1)
+        patch.setattr(http_service, "AT_ONCE_CHARS", -1)
         try:
             found = read_object(text)
         except ValueError:
@@ -585,7 +588,7 @@ def test_what_is_no_json_is_refused_as_such_however_long(text: str) -> None:
 
 @pytest.mark.parametrize("text", ['{"a":[' + "{}," * 500_000 + "{}]}", '{"a":' * 40_000])
 def test_a_message_ends_where_it_holds_more_than_a_home(text: str) -> None:
-    with pytest.raises(long_json.TooLarge):
+    with pytest.raises(http_service.TooLarge):
         read_object(text)
 
 
@@ -595,8 +598,8 @@ def test_what_was_read_of_a_broken_text_is_emptied_before_it_is_freed(
     end: str, within: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     freed: list[object] = []
-    monkeypatch.setattr(long_json, "AT_ONCE_CHARS", -1)
-    monkeypatch.setattr(long_json, "let_go", lambda value: (freed.extend(value), let_go(value)))
+    monkeypatch.setattr(http_service, "AT_ONCE_CHARS", -1)
+    monkeypatch.setattr(http_service, "let_go", lambda value: (freed.extend(value), let_go(value)))
     with pytest.raises(ValueError, match=r".+"):
         read_object(within + end)
     assert freed

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from caal_node.core.errors import InvalidArguments, ToolRefused
 from caal_node.models import child_process
 from caal_node.toolsets.local_files import document_process, reader
-from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath
+from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath, find_path
 from caal_node.toolsets.local_files.document_process import answer
 from caal_node.toolsets.local_files.file_text import NoText, text_of
 from caal_node.toolsets.local_files.reader import read_part, read_passages
-from caal_node.toolsets.local_files.spoken_path import find_path
 from tests.small_pdf import small_pdf
 
 

@@ -22,13 +22,14 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.memory import Memory, MemoryOptions
 from caal_node.toolsets.memory import toolset as toolset_module
-from caal_node.toolsets.memory.fact_page import FactPage, plain_fact
 from caal_node.toolsets.memory.toolset import (
     FactFiles,
+    FactPage,
     file_name,
     meant,
     outdated,
     person_of,
+    plain_fact,
     said_back,
 )
 

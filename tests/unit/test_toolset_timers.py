@@ -21,8 +21,7 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.timers import Timers
-from caal_node.toolsets.timers.entry import Entry, next_due, plain_name
-from caal_node.toolsets.timers.repeats import days_words, split_repeat
+from caal_node.toolsets.timers.entry import Entry, days_words, next_due, plain_name, split_repeat
 from caal_node.toolsets.timers.sentences import LOST_WORDS, length_words, missed_words
 from caal_node.toolsets.timers.toolset import entries_meant
 from tests.timer_stand_ins import BERLIN, START, HeardAnnouncer, MovedTime, services_of

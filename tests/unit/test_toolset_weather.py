@@ -20,10 +20,19 @@ from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.http_service import LateClient
 from caal_node.toolsets.weather import Weather
-from caal_node.toolsets.weather.forecast import read_forecast
-from caal_node.toolsets.weather.outlook import Outlook
+from caal_node.toolsets.weather.outlook import Outlook, read_forecast
 from caal_node.toolsets.weather.places import Place, choose, coordinates_in, is_here, names_in
-from caal_node.toolsets.weather.sentences import WORDS, Telling, clock_time, day_name, words_of
+from caal_node.toolsets.weather.sentences import (
+    BRITISH,
+    IMPERIAL,
+    METRIC,
+    WORDS,
+    Telling,
+    clock_time,
+    day_name,
+    units_of,
+    words_of,
+)
 from caal_node.toolsets.weather.toolset import (
     TOO_FAR,
     WHICH_PLACE,
@@ -32,7 +41,6 @@ from caal_node.toolsets.weather.toolset import (
     subject_said,
     time_said,
 )
-from caal_node.toolsets.weather.units import BRITISH, IMPERIAL, METRIC, units_of
 from tests.weather_service import forecast_body, weather_service
 
 NOW = datetime(2026, 11, 23, 13, 5, tzinfo=UTC)

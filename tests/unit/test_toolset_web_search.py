@@ -16,13 +16,13 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.web_search import WebSearch, toolset
-from caal_node.toolsets.web_search.page_fetch import FetchedPage
-from caal_node.toolsets.web_search.results import (
+from caal_node.toolsets.web_search.engine import (
     FoundPage,
     SearchResults,
     cut_text,
     plain_text,
 )
+from caal_node.toolsets.web_search.page_fetch import FetchedPage
 from caal_node.toolsets.web_search.toolset import (
     FoundPages,
     WebSearchOptions,

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from caal_node.core.errors import ToolBroke, ToolFailure, ToolRefused, ToolTimeout, ToolUnavailable
 from caal_node.toolsets.http_service import LateClient
-from caal_node.toolsets.web_search import page_text
-from caal_node.toolsets.web_search.page_fetch import PAGE_BYTES, PageFetch
-from caal_node.toolsets.web_search.page_text import text_of
+from caal_node.toolsets.web_search import page_fetch
+from caal_node.toolsets.web_search.page_fetch import PAGE_BYTES, PageFetch, text_of
 
 HTML = {"content-type": "text/html; charset=utf-8"}
 NAMES = {
@@ -200,8 +199,8 @@ async def test_a_page_that_takes_too_long_is_ended(
 ) -> None:
     program = tmp_path / "slow.py"
     program.write_text("import threading\nthreading.Event().wait(600)\n")
-    monkeypatch.setattr(page_text, "_PROGRAM", program)
-    monkeypatch.setattr(page_text, "EXTRACTION_S", 0.2)
+    monkeypatch.setattr(page_fetch, "_PROGRAM", program)
+    monkeypatch.setattr(page_fetch, "EXTRACTION_S", 0.2)
     with pytest.raises(ToolTimeout):
         await text_of(b"<p>x</p>")
 
@@ -214,7 +213,7 @@ async def test_the_process_that_reads_a_page_has_no_key(
         "import json, os\n"
         "print(json.dumps({'title': 'x', 'date': '', 'text': str(dict(os.environ))}))"
     )
-    monkeypatch.setattr(page_text, "_PROGRAM", program)
+    monkeypatch.setattr(page_fetch, "_PROGRAM", program)
     monkeypatch.setenv("CAAL_API_KEY", "Zq7-key")
     monkeypatch.setenv("SOMEBODYS_TOKEN", "Zq7-token")
     assert "Zq7" not in (await text_of(b"<p>Hello.</p>")).text
@@ -224,7 +223,7 @@ async def test_a_program_that_writes_no_json_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     program = tmp_path / "odd.py"
-    monkeypatch.setattr(page_text, "_PROGRAM", program)
+    monkeypatch.setattr(page_fetch, "_PROGRAM", program)
     for code in ("print('{')", f"print({json.dumps('[]')!r})", "raise SystemExit(3)"):
         program.write_text(code)
         with pytest.raises(ToolBroke):

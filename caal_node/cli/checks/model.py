@@ -14,9 +14,8 @@ import httpx2
 
 from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, warn
 from caal_node.config.settings import Settings
-from caal_node.core.addresses import is_loopback
+from caal_node.core.addresses import CLOUD, is_loopback, parse_reference
 from caal_node.core.errors import CaalError, ConfigError
-from caal_node.core.model_ref import CLOUD, parse_reference
 from caal_node.evaluation.strategy_choice import StrategyChoice, Validity, choose
 from caal_node.factories import make_llm
 from caal_node.http_client import UnfitAnswer, open_client

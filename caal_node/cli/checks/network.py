@@ -13,12 +13,11 @@ from caal_node import weights
 from caal_node.cli.checks.check import Finding, fail, in_thread, ok, warn
 from caal_node.config.mcp_file import load_mcp_servers
 from caal_node.config.settings import Settings
+from caal_node.core.addresses import ModelReference
 from caal_node.core.errors import ConfigError
-from caal_node.core.model_ref import ModelReference
-from caal_node.network.targets import outside
+from caal_node.network.rooms import outside
 from caal_node.weights.catalogue import Weight
-from caal_node.weights.gguf import find_gguf
-from caal_node.weights.needed import needed
+from caal_node.weights.gguf import find_gguf, needed
 
 NETWORK: Final = "network"
 HUB: Final = "https://huggingface.co"

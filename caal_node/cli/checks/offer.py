@@ -10,8 +10,7 @@ from caal_node.cli.checks.check import Finding, fail, ok, warn
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.config.instructions import instructions_text
 from caal_node.config.settings import Settings
-from caal_node.context.prompt_tools import PromptTools
-from caal_node.context.token_estimate import text_tokens
+from caal_node.context.token_estimate import PromptTools, text_tokens
 from caal_node.context.window import fitting
 from caal_node.core.errors import CaalError, ModelError
 from caal_node.factories import make_llm

@@ -39,7 +39,7 @@ from caal_node.cli.demo.servers import (
     write_settings,
 )
 from caal_node.cli.model_server import sentence
-from caal_node.cli.terminal_transcript import TerminalTranscript
+from caal_node.cli.output import TerminalTranscript
 from caal_node.config.process_guard import guard_process
 from caal_node.config.settings import Settings
 from caal_node.core.errors import CaalError, ConfigError

@@ -14,10 +14,8 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 from caal_node.cli.output import console
-from caal_node.cli.trace.picture import LEGEND, Picture, picture_of
-from caal_node.cli.trace.terminal import print_pictures
-from caal_node.cli.trace.trace_lines import TraceLine, read_trace
-from caal_node.cli.trace.turn_times import REQUEST, TurnTimes, times_of
+from caal_node.cli.trace.picture import LEGEND, Picture, picture_of, print_pictures
+from caal_node.cli.trace.turn_times import REQUEST, TraceLine, TurnTimes, read_trace, times_of
 from caal_node.core.errors import ConfigError
 
 # Finds the turns in a trace.

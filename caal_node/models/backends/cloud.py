@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from livekit.agents import llm
 
+from caal_node.core.addresses import CLOUD, Api
 from caal_node.core.errors import ConfigError
-from caal_node.core.model_ref import CLOUD, Api
 from caal_node.models.backends.livekit import LiveKitBackend
 
 

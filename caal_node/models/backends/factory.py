@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from caal_node.core.addresses import CLOUD, Api
 from caal_node.core.errors import ConfigError
-from caal_node.core.model_ref import CLOUD, Api
 from caal_node.models.backends.base import Backend
 
 OLLAMA: Final = "http://127.0.0.1:11434"

@@ -20,11 +20,11 @@ from caal_node.models.backends.base import (
     BackendRequest,
     Capabilities,
     Chunk,
+    Dialect,
     LearnsDialect,
     NativeCall,
     TextChunk,
 )
-from caal_node.models.backends.dialect import Dialect
 from caal_node.redaction.placeholders import PromptRedaction, Restoring
 
 LONG_CHARS: Final = 16_384

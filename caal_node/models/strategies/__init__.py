@@ -13,7 +13,7 @@ from caal_node.models.strategies.base import (
     StrategyName,
 )
 from caal_node.models.strategies.json_reply import JsonReplyStrategy
-from caal_node.models.strategies.styles import StyleName
+from caal_node.models.strategies.prompt import StyleName
 from caal_node.models.strategies.text_protocol import PlainStrategy, TextProtocolStrategy
 
 __all__ = [

@@ -16,8 +16,8 @@ from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, Us
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSchema, name_writes
 from caal_node.core.turn import Turn
-from caal_node.grounding.asked_facts import is_same_lookup, is_told
 from caal_node.grounding.call_grounds import FIT, CallGrounds, CallSigns, unique_words
+from caal_node.grounding.earlier_results import is_same_lookup, is_told
 from caal_node.grounding.meant_arguments import meant_for
 from caal_node.grounding.request_words import is_question
 from caal_node.models.question import Question

@@ -15,13 +15,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from caal_node.context.prompt_tools import PromptTools
-from caal_node.context.token_estimate import TOOLS_TOKENS, tools_tokens
+from caal_node.context.token_estimate import TOOLS_TOKENS, PromptTools, tools_tokens
 from caal_node.core.items import CallItem, Item, ResultItem, ToolsItem, WindowItem
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.models.backends.tool_calls import arguments_text
 from caal_node.models.reply_limits import NAME_CHARS_MAX
-from caal_node.models.strategies.styles import CARRIER, told_natively
+from caal_node.models.strategies.prompt import CARRIER, told_natively
 from caal_node.reply_parser import BrokenCall, Event, ToolCallEnd, ToolCallStart, UnknownCall
 from caal_node.reply_parser.arguments import ARGUMENT_KEYS, load_json
 from caal_node.reply_parser.call_builder import CallBuilder, OpenCall

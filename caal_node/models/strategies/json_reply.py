@@ -15,16 +15,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
-from caal_node.context.prompt_tools import PromptTools
 from caal_node.context.schemas import takes_any
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.grounding.reference_hint import answer_in
 from caal_node.models.backends.base import BackendRequest, Chunk, GeneratedToken, TextChunk
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import calls_left
 from caal_node.models.strategies.base import ReplyReader, StrategyName, asked_for_speech
-from caal_node.models.strategies.prompt import TABLES_MAX, protocol_prompt
-from caal_node.models.strategies.styles import OneObjectStyle
+from caal_node.models.strategies.prompt import TABLES_MAX, OneObjectStyle, protocol_prompt
 from caal_node.models.strategies.tool_relevance import wishes
 from caal_node.models.strategies.turn_limits import LimitedReader, may_call
 from caal_node.reply_parser import Event

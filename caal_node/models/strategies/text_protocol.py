@@ -19,8 +19,7 @@ from caal_node.models.strategies.base import (
     only_speech,
 )
 from caal_node.models.strategies.json_reply import line_schema
-from caal_node.models.strategies.prompt import protocol_prompt
-from caal_node.models.strategies.styles import STYLES, StyleName
+from caal_node.models.strategies.prompt import STYLES, StyleName, protocol_prompt
 from caal_node.models.strategies.turn_limits import LimitedReader, may_call
 from caal_node.reply_parser import Event
 

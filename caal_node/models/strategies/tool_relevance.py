@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from caal_node.context.prompt_tools import PromptTools
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import ResultItem
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import Example, ToolSchema
-from caal_node.grounding.reference_words import name_words, singular
+from caal_node.grounding.earlier_results import name_words, singular
 from caal_node.models.question import Question
 from caal_node.models.strategies.prompt import TABLES_MAX
 from mcp_bridge.discovery.bm25 import BM25Index, FieldWeight

@@ -3,7 +3,7 @@
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.block import read_block
-from caal_node.reply_parser.syntax.tags import SPACES_IN_TAGS, spellings
+from caal_node.reply_parser.syntax.elements import SPACES_IN_TAGS, spellings
 
 
 def _read_opened(context: ParseContext, call_format: CallFormat, opener: str) -> Steps[bool]:

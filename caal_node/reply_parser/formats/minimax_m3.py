@@ -11,7 +11,7 @@ from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.literal_parser import collect
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
-from caal_node.reply_parser.syntax.tags import parse_tag
+from caal_node.reply_parser.syntax.elements import parse_tag
 from caal_node.reply_parser.tool_index import mapping
 
 _SEPARATOR = "]<]minimax[>["

@@ -15,7 +15,7 @@ from typing import Final
 from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.formats.blocks import spellings
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
-from caal_node.reply_parser.syntax.tags import read_tag
+from caal_node.reply_parser.syntax.elements import read_tag
 from caal_node.reply_parser.syntax.values import read_json
 
 _OWN_RESULT: Final = "<tool_observation"

@@ -21,8 +21,7 @@ from caal_node.reply_parser.syntax.call_object import (
     read_bare_object,
     read_call_object,
 )
-from caal_node.reply_parser.syntax.elements import read_elements, read_pairs
-from caal_node.reply_parser.syntax.tags import Tag, read_tag
+from caal_node.reply_parser.syntax.elements import Tag, read_elements, read_pairs, read_tag
 from caal_node.reply_parser.syntax.values import (
     end_braces,
     read_braces,

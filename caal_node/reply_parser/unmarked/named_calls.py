@@ -17,7 +17,7 @@ from caal_node.reply_parser.arguments import typed
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.formats.action import INPUTS
 from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
-from caal_node.reply_parser.syntax.tags import ATTRIBUTE, MAX_TAG_CHARS, Tag, read_tag
+from caal_node.reply_parser.syntax.elements import ATTRIBUTE, MAX_TAG_CHARS, Tag, read_tag
 from caal_node.reply_parser.syntax.values import parse_arguments, read_arguments, read_parentheses
 from caal_node.reply_parser.tool_index import ToolSignature, properties_of
 

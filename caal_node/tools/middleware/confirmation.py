@@ -9,27 +9,244 @@ call by a hash, and the same call with that hash as its `confirmation` runs.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
 # pyright: reportUnknownVariableType=false
 # LiveKit leaves the types of its sessions open, so they are half unknown.
+# LiveKit leaves the types of its rooms and sessions open, so they are half unknown.
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal, cast
 
 from livekit import rtc
-from livekit.agents import AgentSession, RunContext
+from livekit.agents import Agent, AgentSession, RunContext
 
 from caal_node.core.errors import CallCorrected, ConfirmationNeeded, NotConfirmed
-from caal_node.core.events import ConfirmationAsked, ConfirmationEnded
+from caal_node.core.events import ConfirmationAnswer, ConfirmationAsked, ConfirmationEnded
 from caal_node.tools.call_middleware import CallMiddleware, Preview, Proceed, ToolCallRequest
 from caal_node.tools.caller_of_call import caller_of
-from caal_node.tools.confirmation_question import (
-    ConfirmationQuestion,
-    ConfirmationReply,
-    ConfirmButton,
-)
-from caal_node.tools.read_back import arguments_hash, read_back
+from caal_node.tools.read_back import arguments_hash, read_back, say
+from caal_node.tools.spoken_question import LOST_S, SpokenQuestion, read_answer
+
+# Asks a person whether a call may run, aloud, in text or by a button.
+#
+# A yes counts only from the person who is asked, after the whole question has been heard, and as
+# long as it is about nothing else. All else runs nothing: a no or a correction at once, what is
+# unclear after it was asked again, silence after some seconds.
+
+# A front end's button that answers whether a call may run: a text stream of the room.
+#
+# It sends `{"call_id": ..., "arguments_hash": ..., "yes": true}` on `caal.confirm`, with the id and
+# the hash of the event `confirmation_asked`. LiveKit vouches for who has sent it.
+
+logger = logging.getLogger("caal_node.tools")
+
+TOPIC: Final = "caal.confirm"
+"""The topic of the room's text streams by which a front end's button answers."""
+PRESS_CHARS: Final = 1_024
+"""Characters of a button's message, of which a well-formed one has about 200."""
+PRESS_S: Final = 5.0
+"""Seconds for one button's message to arrive."""
+
+
+class ConfirmButton:
+    """Takes a front end's messages for one question, from `open` to `close`.
+
+    A room's topic has one taker at a time, so it is opened once its question is really asked.
+
+    Args:
+        room: None where the session has none; there is no button then.
+        person: The identity of the only participant who may answer.
+        call_id: The call's.
+        arguments_hash: What the button has to give back, so that it answers this question alone.
+        press: It is called with the answer.
+    """
+
+    def __init__(
+        self,
+        room: rtc.Room | None,
+        person: str,
+        call_id: str,
+        arguments_hash: str,
+        press: Callable[[bool], None],
+    ) -> None:
+        self._room: Final = room
+        self._person: Final = person
+        self._expected: Final = {"call_id": call_id, "arguments_hash": arguments_hash}
+        self._press: Final = press
+        self._reading: Final[set[asyncio.Task[None]]] = set()
+        self._registered = False
+
+    def open(self) -> None:
+        """Take messages from now on."""
+        if self._room is None or not self._person:
+            return
+        try:
+            self._room.register_text_stream_handler(TOPIC, self._on_stream)
+            self._registered = True
+        except ValueError:
+            logger.warning("the topic %s has a handler of the owner's; no button is taken", TOPIC)
+
+    def close(self) -> None:
+        """Take none any more."""
+        if self._registered and self._room is not None:
+            self._room.unregister_text_stream_handler(TOPIC)
+            self._registered = False
+        for task in self._reading:
+            task.cancel()
+
+    def _on_stream(self, reader: rtc.TextStreamReader, identity: str) -> None:
+        if identity != self._person:
+            logger.warning("a button was pressed by somebody who is not asked; it counts nothing")
+            return
+        task = asyncio.create_task(self._read(reader), name="caal-confirm")
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+
+    async def _read(self, reader: rtc.TextStreamReader) -> None:
+        text = ""
+        try:
+            async with asyncio.timeout(PRESS_S):
+                async for chunk in reader:
+                    text += chunk
+                    if len(text) > PRESS_CHARS:
+                        break
+        except TimeoutError:
+            pass
+        pressed = pressed_of(text, **self._expected)
+        if pressed is None:
+            logger.warning("a button's message does not fit the question; it counts nothing")
+        else:
+            self._press(pressed)
+
+
+def pressed_of(text: str, call_id: str, arguments_hash: str) -> bool | None:
+    """Return what a button's message says to that call; None where it is not about it."""
+    try:
+        message: object = json.loads(text) if len(text) <= PRESS_CHARS else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict):
+        return None
+    fields = cast("dict[str, Any]", message)
+    fits = fields.get("call_id") == call_id and fields.get("arguments_hash") == arguments_hash
+    agreed = fields.get("yes")
+    return agreed if fits and isinstance(agreed, bool) else None
+
+
+SILENCE_S: Final = 10.0
+"""Seconds of silence behind the question that are a no. Who means yes says it in 3; local speech to
+text needs up to 5 more on a busy machine."""
+TYPED_S: Final = 45.0
+"""The same where people type: reading and typing take longer."""
+MAX_S: Final = 50.0
+"""Seconds that one question may take from its beginning, whatever is heard meanwhile. A call that
+waits for this one waits 60."""
+MAX_ASKED: Final = 3
+"""So often is one question said at most: again for an answer that began too early."""
+MAX_UNCLEAR: Final = 2
+"""Answers that say neither yes nor no. Who was asked twice is not asked a third time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationReply:
+    """What a person answered, with the words where there were any."""
+
+    answer: ConfirmationAnswer
+    by: Literal["words", "button", ""] = ""
+    words: str = ""
+
+
+class ConfirmationQuestion(SpokenQuestion[ConfirmationReply]):
+    """Await it in the tool's task.
+
+    Args:
+        question: The call in one sentence.
+        agent: Whose voice asks.
+        still_there: Whether the session's person is the one who asked for the call.
+        on_asked: It is called once the question is really asked.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        agent: Agent,
+        still_there: Callable[[], bool],
+        on_asked: Callable[[], None],
+    ) -> None:
+        super().__init__(agent)
+        self._question: Final = question
+        self._still_there: Final = still_there
+        self._on_asked: Final = on_asked
+        self._asked = 0
+        self._unclear = 0
+        self._held = ""
+        """A yes that the person seems to go on from."""
+
+    def begin(self) -> None:
+        self.start_timer("end", MAX_S, lambda: self.answer(ConfirmationReply("silence")))
+        self._on_asked()
+        self._ask(self._question)
+
+    def take(self, words: str, *, over_question: bool) -> None:
+        words, self._held = f"{self._held} {words}".strip(), ""
+        self.stop_timer("held")
+        meaning = read_answer(words, self._question)
+        if not self._still_there():
+            meaning = "unclear"  # whoever speaks now has not asked for this
+        match meaning:
+            case "yes" if over_question:
+                self._ask(f"{say('whole')} {self._question}")
+            case "yes" if self.session.user_state == "speaking":
+                self._held = words  # "Yes ... we are watching the match"
+                self.start_timer("held", LOST_S, self._take_held)
+            case "unclear":
+                self._unclear += 1
+                if self._unclear == MAX_UNCLEAR:
+                    self.answer(ConfirmationReply("unclear", "words", words))
+                else:
+                    self._ask(f"{say('again')} {self._question}")
+            case "yes" | "no" | "correction":
+                self.answer(ConfirmationReply(meaning, "words", words))
+
+    def answer(self, reply: ConfirmationReply) -> None:
+        """End the question with that reply, unless it has ended."""
+        if not self.done():
+            self.complete(reply)
+            self.fall_silent()
+
+    def ask_again(self) -> None:
+        self._ask(self._question)
+
+    def heard_out(self) -> None:
+        output = self.session.output
+        heard = output.audio is not None and output.audio_enabled
+        listens = bool(self._agent.stt or self.session.stt)
+        self.start_timer("silence", SILENCE_S if heard and listens else TYPED_S, self._silent)
+
+    def _take_held(self) -> None:
+        if self.session.user_state == "speaking":
+            self.start_timer("held", LOST_S, self._take_held)
+        else:
+            self.take("", over_question=False)
+
+    def _ask(self, words: str) -> None:
+        self.stop_timer("silence")
+        self._asked += 1
+        if self._asked > MAX_ASKED:
+            self.answer(ConfirmationReply("unclear"))
+        else:
+            self.say(words)
+
+    def _silent(self) -> None:
+        if self.session.user_state == "speaking":
+            self.heard_out()  # `MAX_S` ends it where somebody speaks on
+        else:
+            self.answer(ConfirmationReply("silence"))
+
 
 WORDS_CHARS: Final = 120
 """Characters of the person's words that the model reads; an error's text has 300 in all."""

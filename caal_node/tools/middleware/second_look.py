@@ -23,9 +23,9 @@ from typing import Any, ClassVar, Final, TypeAlias
 from livekit.agents import llm
 
 from caal_node.config.settings import Settings
+from caal_node.core.addresses import parse_reference
 from caal_node.core.errors import CaalError, ModelReplyError
 from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, UserItem
-from caal_node.core.model_ref import parse_reference
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.backends.base import BackendRequest, TextChunk

@@ -34,9 +34,8 @@ from caal_node.core.events import API_CALL
 from caal_node.core.tool_spec import ToolSpec, examples_in, without_examples
 from caal_node.tools.effects import CallTerms, declared_effect, terms_of
 from caal_node.tools.pipeline import Pipeline, error_text
-from caal_node.tools.remote_calls import RemoteTool
+from caal_node.tools.remote_calls import RemoteTool, result_of, said
 from caal_node.tools.source import VerbatimResult
-from caal_node.tools.spoken_result import result_of, said
 from caal_node.tools.table import ToolTable, unlisted
 
 HANDOFF_MEMBERS: Final = 1_000

@@ -1,6 +1,6 @@
 """Exact arithmetic, units and dates, so that no model has to reckon.
 
-`expression.py` reads and reckons, `units.py` converts, and `spoken_value.py` says
+`expression.py` reads and reckons, `units.py` converts, and `exact.py` says
 what comes out. All of them are pure.
 """
 

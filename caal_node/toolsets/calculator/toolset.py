@@ -14,13 +14,11 @@ from pydantic import Field
 from caal_node.core.errors import InvalidArguments
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, tool
-from caal_node.toolsets.calculator.exact import CannotReckon
+from caal_node.toolsets.calculator.exact import CannotReckon, is_shown_exactly, shown, spoken
 from caal_node.toolsets.calculator.expression import reckon
-from caal_node.toolsets.calculator.spoken_value import is_shown_exactly, shown, spoken
 from caal_node.toolsets.calculator.units import Measures, convert
 from caal_node.toolsets.when import read_when
-from caal_node.toolsets.when.lengths import lengths_in
-from caal_node.toolsets.when.plain_words import plain_words
+from caal_node.toolsets.when.lengths import lengths_in, plain_words
 
 # Days of the calendar in words, and what lies between two of them.
 

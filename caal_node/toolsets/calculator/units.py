@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
-from caal_node.toolsets.calculator.exact import CannotReckon, Value, bounded
-from caal_node.toolsets.calculator.expression import reckon
-from caal_node.toolsets.calculator.spoken_value import spoken
-from caal_node.toolsets.calculator.tokens import check_length, with_digits
+from caal_node.toolsets.calculator.exact import CannotReckon, Value, bounded, spoken
+from caal_node.toolsets.calculator.expression import check_length, reckon, with_digits
 
 Measures: TypeAlias = Literal["us", "imperial"]
 PARTS_MAX: Final = 6

@@ -15,17 +15,18 @@ from caal_node.grounding.fact_words import WORDS
 from caal_node.policy.heard_words import COMMON, stem, words
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
-from caal_node.toolsets.calendar.calendar_event import TITLE_CHARS_MAX, CalendarEvent
-from caal_node.toolsets.calendar.ics_writer import NewEvent
-from caal_node.toolsets.calendar.known_calendars import FoundEvents, KnownCalendars
-from caal_node.toolsets.calendar.options import CalendarOptions
-from caal_node.toolsets.calendar.spoken_moments import (
+from caal_node.toolsets.calendar.calendar_event import (
+    TITLE_CHARS_MAX,
+    CalendarEvent,
     said_day,
     said_event,
     said_span,
     said_times,
     said_when,
 )
+from caal_node.toolsets.calendar.ics_writer import NewEvent
+from caal_node.toolsets.calendar.known_calendars import FoundEvents, KnownCalendars
+from caal_node.toolsets.calendar.options import CalendarOptions
 from caal_node.toolsets.when import When, asked_length, asked_when, at_wall_clock, later
 
 # What of a span of time the events in it leave free.

@@ -30,13 +30,15 @@ from caal_node.toolsets.base import (
     ToolsetServices,
     tool,
 )
-from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
-from caal_node.toolsets.documents.passage_search import PassageMatch, PassageSearch
+from caal_node.toolsets.documents.passage_index import (
+    IndexedDocument,
+    PassageIndex,
+    PassageMatch,
+    PassageSearch,
+)
 from caal_node.toolsets.edited_file import new_text
-from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath
-from caal_node.toolsets.local_files.file_text import MARKDOWN, PDF, PLAIN, NoText
-from caal_node.toolsets.local_files.folder_option import Folders
-from caal_node.toolsets.local_files.passages import Passage
+from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath, Folders
+from caal_node.toolsets.local_files.file_text import MARKDOWN, PDF, PLAIN, NoText, Passage
 from caal_node.toolsets.local_files.reader import read_passages, require_pypdf
 from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.embedding.base import Embedder

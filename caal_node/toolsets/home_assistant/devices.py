@@ -9,7 +9,268 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from caal_node.policy.heard_words import stem, words
+
+# What kinds of devices people speak of: "the lights", "a window", "the temperature".
+
+Stems = tuple[str, ...]
+
+
+@lru_cache(4096)
+def stems_of(text: str) -> Stems:
+    """Return the words of a text in order, without case and endings."""
+    return tuple(stem(word) for word in words(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of devices."""
+
+    spelt: tuple[Stems, ...]
+    """The ways to say it, each as stems."""
+    selectors: frozenset[str]
+    """Home Assistant's domains (`light`), or domains with a device class (`cover.garage`)."""
+    by_name: frozenset[str] = frozenset()
+    """Domains of which a device is of the kind where its name says so: a switch "Tree lights"."""
+
+    def has(self, device: Device) -> bool:
+        """Say whether a device is of this kind."""
+        if not self.selectors.isdisjoint((device.domain, f"{device.domain}.{device.kind}")):
+            return True
+        if device.domain not in self.by_name:
+            return False
+        named = {stem for name in device.names for stem in stems_of(name)}
+        return any(named.issuperset(each) for each in self.spelt)
+
+
+def _kind(spelt: str, selectors: str, by_name: str = "") -> Kind:
+    ways = tuple(stems_of(each) for each in spelt.split(","))
+    return Kind(ways, frozenset(selectors.split()), frozenset(by_name.split()))
+
+
+KINDS: Final = (
+    _kind("light, lamp, lighting, bulb", "light", "switch input_boolean"),
+    _kind("plug, socket, outlet, switch", "switch"),
+    _kind("fan, ventilator", "fan", "switch"),
+    _kind(
+        "blind, shutter, curtain, shade, awning, roller",
+        "cover.blind cover.shutter cover.curtain cover.shade cover.awning cover.",
+    ),
+    _kind(
+        "garage, garage door, gate",
+        "cover.garage cover.gate binary_sensor.garage_door",
+        "cover binary_sensor",
+    ),
+    _kind("window", "cover.window binary_sensor.window", "cover binary_sensor"),
+    _kind(
+        "door",
+        "lock cover.door cover.garage cover.gate binary_sensor.door binary_sensor.garage_door "
+        "binary_sensor.opening",
+        "cover binary_sensor",
+    ),
+    _kind("lock", "lock"),
+    _kind(
+        "thermostat, heating, heater, radiator, climate, air conditioning, air conditioner",
+        "climate water_heater",
+        "switch",
+    ),
+    _kind(
+        "television, tv, telly",
+        "media_player.tv media_player.receiver media_player.projector",
+        "media_player switch remote",
+    ),
+    _kind("speaker, music, player, radio, media, sound, volume", "media_player"),
+    _kind("vacuum, vacuum cleaner, hoover, robot", "vacuum"),
+    _kind("mower, lawn mower", "lawn_mower"),
+    _kind("humidifier, dehumidifier", "humidifier", "switch"),
+    _kind("valve, tap", "valve", "switch"),
+    _kind("scene", "scene"),
+    _kind("script, routine", "script"),
+    _kind("automation", "automation"),
+    _kind("temperature, warm, cold, hot", "sensor.temperature climate"),
+    _kind("humidity, humid, damp", "sensor.humidity humidifier"),
+    _kind("battery", "sensor.battery binary_sensor.battery"),
+    _kind("power, consumption, electricity", "sensor.power sensor.energy"),
+    _kind(
+        "motion, movement, presence",
+        "binary_sensor.motion binary_sensor.occupancy binary_sensor.presence binary_sensor.moving",
+    ),
+    _kind("smoke, gas", "binary_sensor.smoke binary_sensor.gas binary_sensor.carbon_monoxide"),
+    _kind("alarm", "alarm_control_panel", "switch"),
+    _kind("leak, water, moisture", "binary_sensor.moisture sensor.moisture"),
+    _kind("sensor", "sensor binary_sensor"),
+    _kind("who, person, people, anyone, anybody, somebody, everyone, everybody", "person"),
+)
+EVERYTHING: Final = frozenset(stems_of("everything anything device thing"))
+"""Words that stand for any kind."""
+
+
+def kinds_in(said: Stems) -> list[tuple[Kind, Stems]]:
+    """Return each kind that stems name, with the stems beside its words; longest words first."""
+    found = [
+        (len(mine), kind, said[:at] + said[at + len(mine) :])
+        for kind in KINDS
+        for mine in kind.spelt
+        for at in range(len(said) - len(mine) + 1)
+        if said[at : at + len(mine)] == mine
+    ]
+    return [(kind, rest) for _, kind, rest in sorted(found, key=lambda each: -each[0])]
+
+
+# What can be done to devices, which service of Home Assistant does it, and what follows.
+
+Action: TypeAlias = Literal[
+    "on", "off", "toggle", "open", "close", "stop", "lock", "start", "pause", "next"
+]
+Deed: TypeAlias = Action | Literal["unlock"]
+
+SWITCHED: Final = frozenset(
+    {
+        "light", "switch", "fan", "input_boolean", "media_player", "humidifier", "climate",
+        "water_heater", "siren", "remote", "automation", "group",
+    }
+)  # fmt: skip
+GUARDED_COVERS: Final = frozenset({"garage", "gate", "door"})
+"""Covers by which somebody could come in."""
+WHOLE_ROOM: Final = frozenset({"light", "switch", "fan", "media_player"})
+"""What "turn off the kitchen" turns off. Heating, blinds and locks are to be named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A service, and the states that a device has when it is done; none where that is not seen."""
+
+    service: str
+    states: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One service to be called for some devices."""
+
+    domain: str
+    service: str
+    devices: tuple[Device, ...]
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    states: frozenset[str] = frozenset()
+    """States of which each device has one when it is done."""
+    attributes: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Numbers that it has then, to within `NEARLY`."""
+
+
+def _effect(service: str, states: str = "") -> Effect:
+    return Effect(service, frozenset(states.split()))
+
+
+_EFFECTS: Final[Mapping[tuple[str, Deed], Effect]] = {
+    ("cover", "on"): _effect("open_cover", "open opening"),
+    ("cover", "open"): _effect("open_cover", "open opening"),
+    ("cover", "off"): _effect("close_cover", "closed closing"),
+    ("cover", "close"): _effect("close_cover", "closed closing"),
+    ("cover", "stop"): _effect("stop_cover"),
+    ("cover", "toggle"): _effect("toggle"),
+    ("valve", "open"): _effect("open_valve", "open opening"),
+    ("valve", "on"): _effect("open_valve", "open opening"),
+    ("valve", "close"): _effect("close_valve", "closed closing"),
+    ("valve", "off"): _effect("close_valve", "closed closing"),
+    ("valve", "stop"): _effect("stop_valve"),
+    ("lock", "lock"): _effect("lock", "locked locking"),
+    ("lock", "close"): _effect("lock", "locked locking"),
+    ("lock", "on"): _effect("lock", "locked locking"),
+    ("lock", "unlock"): _effect("unlock", "unlocked unlocking open"),
+    ("vacuum", "on"): _effect("start", "cleaning"),
+    ("vacuum", "start"): _effect("start", "cleaning"),
+    ("vacuum", "off"): _effect("return_to_base", "returning docked"),
+    ("vacuum", "stop"): _effect("return_to_base", "returning docked"),
+    ("vacuum", "pause"): _effect("pause", "paused"),
+    ("lawn_mower", "on"): _effect("start_mowing", "mowing"),
+    ("lawn_mower", "start"): _effect("start_mowing", "mowing"),
+    ("lawn_mower", "pause"): _effect("pause", "paused"),
+    ("lawn_mower", "off"): _effect("dock", "returning docked"),
+    ("lawn_mower", "stop"): _effect("dock", "returning docked"),
+    ("media_player", "start"): _effect("media_play", "playing buffering"),
+    ("media_player", "pause"): _effect("media_pause", "paused idle"),
+    ("media_player", "stop"): _effect("media_pause", "paused idle"),
+    ("media_player", "next"): _effect("media_next_track"),
+    ("scene", "on"): _effect("turn_on"),
+    ("scene", "start"): _effect("turn_on"),
+    ("script", "on"): _effect("turn_on"),
+    ("script", "start"): _effect("turn_on"),
+    ("script", "off"): _effect("turn_off", "off"),
+    ("script", "stop"): _effect("turn_off", "off"),
+    ("button", "on"): _effect("press"),
+    ("button", "start"): _effect("press"),
+    ("input_button", "on"): _effect("press"),
+    ("input_button", "start"): _effect("press"),
+}
+_OFF: Final = frozenset({"off", "standby"})
+
+
+def effect_of(device: Device, deed: Deed) -> Effect | None:
+    """Return what does the deed to a device; None where the device cannot do it."""
+    if (known := _EFFECTS.get((device.domain, deed))) is not None:
+        return known
+    if device.domain not in SWITCHED:
+        return None
+    if deed in ("on", "start"):
+        # Heating that is on says how: heat, auto. A player that is on may be idle.
+        named = device.domain in ("climate", "water_heater", "media_player")
+        return Effect("turn_on", frozenset() if named else frozenset({"on"}))
+    if deed in ("off", "stop"):
+        return Effect("turn_off", _OFF)
+    return Effect("toggle") if deed == "toggle" else None
+
+
+def is_guarded(device: Device) -> bool:
+    """Say whether opening a device may let somebody in."""
+    if device.domain == "lock":
+        return True
+    if device.domain != "cover":
+        return False
+    named = {"garage", "gate", "door"}.intersection(" ".join(device.names).casefold().split())
+    return device.kind in GUARDED_COVERS or (not device.kind and bool(named))
+
+
+def orders(devices: Iterable[Device], deed: Deed) -> list[Order]:
+    """Return the services to be called: one for all devices of which it is the same."""
+    grouped = dict[tuple[str, Effect], list[Device]]()
+    for each in devices:
+        if (effect := effect_of(each, deed)) is not None:
+            grouped.setdefault((each.domain, effect), []).append(each)
+    return [
+        Order(domain, effect.service, tuple(each), states=effect.states)
+        for (domain, effect), each in grouped.items()
+    ]
+
+
+NEARLY: Final[Mapping[str, float]] = {
+    "brightness": 3.0,
+    "temperature": 0.5,
+    "humidity": 1.0,
+    "volume_level": 0.015,
+}
+"""How far what a device says may lie from what it was told, in the attribute's own unit. Percent
+become 255 steps of brightness, and most thermostats know half degrees."""
+
+
+def can_be_seen(order: Order) -> bool:
+    """Say whether the state of a device tells that an order was carried out."""
+    return bool(order.states or order.attributes)
+
+
+def is_done(order: Order, device: Device) -> bool:
+    """Say whether a device is as an order wants it; True where that cannot be seen."""
+    if order.states and device.state not in order.states:
+        return False
+    for name, wanted in order.attributes.items():
+        got = device.number(name)
+        if got is None or abs(got - wanted) > NEARLY[name]:
+            return False
+    return True
+
 
 ASSISTANT: Final = "conversation"
 """What Home Assistant calls Assist in its lists of exposed entities."""

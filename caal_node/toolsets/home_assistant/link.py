@@ -8,8 +8,7 @@ from typing import Final, Protocol
 
 from caal_node.core.errors import ToolBroke, ToolFailure, ToolOutside, ToolRefused, ToolUnavailable
 from caal_node.network.guard import refusal_in
-from caal_node.toolsets.home_assistant.actions import Order, can_be_seen
-from caal_node.toolsets.home_assistant.devices import Home
+from caal_node.toolsets.home_assistant.devices import Home, Order, can_be_seen
 
 CALL_S: Final = 12.0
 """The time for all of one tool's call: a slow device answers Home Assistant within ten seconds."""

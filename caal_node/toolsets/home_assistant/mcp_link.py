@@ -17,7 +17,6 @@ import yaml
 
 from caal_node.core.errors import InvalidArguments
 from caal_node.http_client import TooLongAnswer, open_client, tls_for
-from caal_node.toolsets.home_assistant.actions import Order, can_be_seen, is_done
 from caal_node.toolsets.home_assistant.devices import (
     DEVICES_MAX,
     NAME_CHARS,
@@ -26,6 +25,9 @@ from caal_node.toolsets.home_assistant.devices import (
     Area,
     Device,
     Home,
+    Order,
+    can_be_seen,
+    is_done,
 )
 from caal_node.toolsets.home_assistant.link import (
     CALL_S,
@@ -38,7 +40,7 @@ from caal_node.toolsets.home_assistant.link import (
     turned_away,
     unreachable,
 )
-from caal_node.toolsets.long_json import TooLarge, read_object
+from caal_node.toolsets.http_service import TooLarge, read_object
 
 OPEN_S: Final = 5.0
 ANSWER_MAX_BYTES: Final = 2 * 1024 * 1024

@@ -9,8 +9,15 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Final
 
-from caal_node.toolsets.home_assistant.devices import Area, Device, Home
-from caal_node.toolsets.home_assistant.kinds import EVERYTHING, Stems, kinds_in, stems_of
+from caal_node.toolsets.home_assistant.devices import (
+    EVERYTHING,
+    Area,
+    Device,
+    Home,
+    Stems,
+    kinds_in,
+    stems_of,
+)
 
 TEXT_CHARS: Final = 200
 PARTS_MAX: Final = 12

@@ -14,17 +14,18 @@ from caal_node.core.addresses import server_url
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolUnavailable
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
-from caal_node.toolsets.home_assistant.actions import (
+from caal_node.toolsets.home_assistant.devices import (
     WHOLE_ROOM,
     Action,
     Deed,
+    Device,
+    Home,
     Order,
     effect_of,
     is_done,
     is_guarded,
     orders,
 )
-from caal_node.toolsets.home_assistant.devices import Device, Home
 from caal_node.toolsets.home_assistant.link import HomeAssistantServer, HomeLink
 from caal_node.toolsets.home_assistant.mcp_link import McpServer
 from caal_node.toolsets.home_assistant.naming import Ambiguous, Meant, NotFound, find

@@ -9,9 +9,7 @@ from typing import Final
 
 from caal_node.grounding.quantities import Figure, stated_in
 from caal_node.policy.heard_words import words
-from caal_node.toolsets.home_assistant.actions import Action, Order, orders
-from caal_node.toolsets.home_assistant.devices import Device
-from caal_node.toolsets.home_assistant.kinds import stems_of
+from caal_node.toolsets.home_assistant.devices import Action, Device, Order, orders, stems_of
 
 VALUE_CHARS: Final = 100
 STEP_PERCENT: Final = 20.0

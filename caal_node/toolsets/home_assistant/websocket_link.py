@@ -24,11 +24,13 @@ from websockets.exceptions import (
 )
 from websockets.frames import CloseCode
 
-from caal_node.toolsets.home_assistant.actions import Order, can_be_seen, is_done
 from caal_node.toolsets.home_assistant.devices import (
     Device,
     Home,
+    Order,
+    can_be_seen,
     exposed_entities,
+    is_done,
     read_areas,
     read_devices,
 )
@@ -42,7 +44,7 @@ from caal_node.toolsets.home_assistant.link import (
     turned_away,
     unreachable,
 )
-from caal_node.toolsets.long_json import AT_ONCE_CHARS, TooLarge, let_go, read_object
+from caal_node.toolsets.http_service import AT_ONCE_CHARS, TooLarge, let_go, read_object
 
 MESSAGE_MAX_BYTES: Final = 8 * 1024 * 1024
 """The registry of a home with five thousand devices."""

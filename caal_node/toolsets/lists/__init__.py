@@ -24,10 +24,11 @@ from caal_node.toolsets.base import (
     tool,
 )
 from caal_node.toolsets.edited_file import change_text, read_text
-from caal_node.toolsets.lists.item_match import is_named_whole, match_item
 from caal_node.toolsets.lists.markdown_list import (
     ListItem,
+    is_named_whole,
     items_of,
+    match_item,
     new_list,
     with_added,
     with_done,

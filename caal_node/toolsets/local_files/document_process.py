@@ -18,10 +18,10 @@ from caal_node.toolsets.local_files.file_text import (
     DocumentText,
     NoText,
     Section,
+    passages_of,
     spoken_title,
     text_of,
 )
-from caal_node.toolsets.local_files.passages import passages_of
 
 PASSAGES: Final = "passages"
 PART_CHARS: Final = 3_000

@@ -17,9 +17,9 @@ from caal_node.toolsets.local_files.file_text import (
     MAX_TEXT_BYTES,
     PDF,
     NoText,
+    Passage,
     too_large,
 )
-from caal_node.toolsets.local_files.passages import Passage
 
 READ_S: Final = 60.0
 """Seconds for one file: a PDF of 300 pages takes ten on a slow core."""

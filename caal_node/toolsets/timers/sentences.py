@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from caal_node.toolsets.timers.entry import Entry
-from caal_node.toolsets.timers.repeats import days_words
+from caal_node.toolsets.timers.entry import Entry, days_words
 
 _UNITS: Final = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _READ_OUT: Final = 6

@@ -23,9 +23,18 @@ from caal_node.toolsets.base import (
     ToolsetServices,
     tool,
 )
-from caal_node.toolsets.timers.asked_time import asked_time
-from caal_node.toolsets.timers.changing import How, changed, next_time, snoozed
-from caal_node.toolsets.timers.entry import Entry, Kind, next_due, plain_name, plain_text
+from caal_node.toolsets.timers.entry import (
+    Entry,
+    How,
+    Kind,
+    asked_time,
+    changed,
+    next_due,
+    next_time,
+    plain_name,
+    plain_text,
+    snoozed,
+)
 from caal_node.toolsets.timers.ringer import Pause, Ringer, pause
 from caal_node.toolsets.timers.sentences import (
     LOST_WORDS,

@@ -20,8 +20,16 @@ from caal_node.tools.caller_of_call import request_of
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.http_service import HttpService, LateClient, ServiceWords, spoken
-from caal_node.toolsets.weather.forecast import CURRENT, DAILY, HOURLY, Forecast, read_forecast
-from caal_node.toolsets.weather.outlook import Outlook, outlooks, present
+from caal_node.toolsets.weather.outlook import (
+    CURRENT,
+    DAILY,
+    HOURLY,
+    Forecast,
+    Outlook,
+    outlooks,
+    present,
+    read_forecast,
+)
 from caal_node.toolsets.weather.places import (
     Place,
     choose,
@@ -30,8 +38,14 @@ from caal_node.toolsets.weather.places import (
     names_in,
     read_places,
 )
-from caal_node.toolsets.weather.sentences import About, Telling
-from caal_node.toolsets.weather.units import SYSTEMS, Units, UnitSystem, units_of
+from caal_node.toolsets.weather.sentences import (
+    SYSTEMS,
+    About,
+    Telling,
+    Units,
+    UnitSystem,
+    units_of,
+)
 from caal_node.toolsets.when import When, asked_when, read_when
 
 # Asks open-meteo for places and forecasts, and keeps what it said for a while.

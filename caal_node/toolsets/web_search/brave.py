@@ -12,8 +12,15 @@ from caal_node.toolsets.http_service import (
     objects_in,
     spoken,
 )
-from caal_node.toolsets.web_search.engine import FETCHED, SEARCH_S, WORDS, Safety
-from caal_node.toolsets.web_search.results import SearchResults, distinct, result_of
+from caal_node.toolsets.web_search.engine import (
+    FETCHED,
+    SEARCH_S,
+    WORDS,
+    Safety,
+    SearchResults,
+    distinct,
+    result_of,
+)
 
 BRAVE_URL: Final = "https://api.search.brave.com/res/v1/web/search"
 QUERY_WORDS: Final = 50

@@ -17,8 +17,15 @@ from typing import Any, Final, TypeAlias
 from caal_node.core.errors import ToolUnavailable
 from caal_node.network.guard import policies, refusal
 from caal_node.toolsets.http_service import objects_in, spoken
-from caal_node.toolsets.web_search.engine import FETCHED, SEARCH_S, WORDS, Safety
-from caal_node.toolsets.web_search.results import SearchResults, distinct, result_of
+from caal_node.toolsets.web_search.engine import (
+    FETCHED,
+    SEARCH_S,
+    WORDS,
+    Safety,
+    SearchResults,
+    distinct,
+    result_of,
+)
 
 Lookup: TypeAlias = Callable[[str], Sequence[Any]]
 """It searches for words, blocking, and returns ddgs's rows: objects of title, href and body."""

@@ -17,9 +17,12 @@ from caal_node.toolsets.http_service import (
     objects_in,
     spoken,
 )
-from caal_node.toolsets.web_search.engine import FETCHED, SEARCH_S, WORDS, Safety
-from caal_node.toolsets.web_search.results import (
+from caal_node.toolsets.web_search.engine import (
     ANSWER_CHARS,
+    FETCHED,
+    SEARCH_S,
+    WORDS,
+    Safety,
     SearchResults,
     cut_text,
     distinct,

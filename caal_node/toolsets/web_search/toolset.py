@@ -23,15 +23,22 @@ from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetSe
 from caal_node.toolsets.http_service import LateClient, spoken
 from caal_node.toolsets.web_search.brave import Brave
 from caal_node.toolsets.web_search.duckduckgo import DuckDuckGo, lookup_by_ddgs
-from caal_node.toolsets.web_search.engine import SEARCH_S, Safety, SearchEngine
-from caal_node.toolsets.web_search.page_fetch import PAGE_BYTES, PageFetch
-from caal_node.toolsets.web_search.page_text import UNREADABLE, PageText, text_of
-from caal_node.toolsets.web_search.results import (
+from caal_node.toolsets.web_search.engine import (
     QUERY_CHARS,
+    SEARCH_S,
     FoundPage,
+    Safety,
+    SearchEngine,
     SearchResults,
     cut_text,
     result_of,
+)
+from caal_node.toolsets.web_search.page_fetch import (
+    PAGE_BYTES,
+    UNREADABLE,
+    PageFetch,
+    PageText,
+    text_of,
 )
 from caal_node.toolsets.web_search.searxng import SearXNG
 

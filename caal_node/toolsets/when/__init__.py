@@ -3,9 +3,8 @@
 `read_when` reads a point or a span, `read_length` a length. Both are pure: the present is given.
 """
 
-from caal_node.toolsets.when.lengths import Length, read_length
+from caal_node.toolsets.when.lengths import Length, at_wall_clock, later, read_length
 from caal_node.toolsets.when.reading import When, asked_length, asked_when, read_when
-from caal_node.toolsets.when.wall_clock import at_wall_clock, later
 
 __all__ = [
     "Length",

@@ -12,9 +12,16 @@ from caal_node.core.errors import InvalidArguments
 from caal_node.grounding.fact_words import WORDS
 from caal_node.grounding.spoken_times import days as stated_days
 from caal_node.grounding.spoken_times import iso_days
-from caal_node.toolsets.when.lengths import Length, lengths_in, read_length
-from caal_node.toolsets.when.plain_words import plain_words
-from caal_node.toolsets.when.wall_clock import LAST_YEAR, at_wall_clock, days_later, months_later
+from caal_node.toolsets.when.lengths import (
+    LAST_YEAR,
+    Length,
+    at_wall_clock,
+    days_later,
+    lengths_in,
+    months_later,
+    plain_words,
+    read_length,
+)
 
 # Times of day in a text of `plain_words`: "7:30 pm", "quarter to 6", "at 4", "noon".
 
