@@ -3,95 +3,21 @@
 async with ServerManager(load_servers("mcp_servers.json")) as manager:
     for tool in await manager.list_tools(): ...
     result = await manager.call_tool("time__get_current_time", {"timezone": "Europe/Paris"})
+
+The names are those of `public.py`. They are loaded when the first of them is used: the MCP SDK
+takes a second, and who only reads a file of servers needs none of it.
 """
 
-from mcp_bridge.config.input_answers import InputAnswers
-from mcp_bridge.config.servers_file import load_servers, parse_servers
-from mcp_bridge.connection.catalogue import Catalogue
-from mcp_bridge.connection.manager import ServerManager
-from mcp_bridge.connection.session_pool import SessionPool
-from mcp_bridge.core.elicitation import (
-    Accepted,
-    Answer,
-    Declined,
-    Dismissed,
-    Elicitor,
-    Field,
-    Question,
-)
-from mcp_bridge.core.errors import (
-    BadArguments,
-    BridgeError,
-    CallTimeout,
-    ConfigError,
-    EmbeddingUnavailable,
-    ServerError,
-    ServerStarting,
-    ServerUnavailable,
-    UnknownTool,
-)
-from mcp_bridge.core.limits import Limits
-from mcp_bridge.core.server_config import AskedInput, Example, NewTools, ServerConfig
-from mcp_bridge.core.status import (
-    BridgeEvent,
-    CallProgressed,
-    ReloadReport,
-    ServerStatus,
-    ToolsChanged,
-)
-from mcp_bridge.core.tools import ToolCallResult, ToolInfo
-from mcp_bridge.discovery.tool_search import DISCOVER, Offer, discover_tool, offer
-from mcp_bridge.embedding import Embedder, MiniLM, VectorCache
-from mcp_bridge.security.pins import AcceptedChange, Pins
-from mcp_bridge.transports.oauth import MemoryStore, OAuth, SignIn, SignIns, takes_sign_in
+from __future__ import annotations
 
-__all__ = [
-    "DISCOVER",
-    "Accepted",
-    "AcceptedChange",
-    "Answer",
-    "AskedInput",
-    "BadArguments",
-    "BridgeError",
-    "BridgeEvent",
-    "CallProgressed",
-    "CallTimeout",
-    "Catalogue",
-    "ConfigError",
-    "Declined",
-    "Dismissed",
-    "Elicitor",
-    "Embedder",
-    "EmbeddingUnavailable",
-    "Example",
-    "Field",
-    "InputAnswers",
-    "Limits",
-    "MemoryStore",
-    "MiniLM",
-    "NewTools",
-    "OAuth",
-    "Offer",
-    "Pins",
-    "Question",
-    "ReloadReport",
-    "ServerConfig",
-    "ServerError",
-    "ServerManager",
-    "ServerStarting",
-    "ServerStatus",
-    "ServerUnavailable",
-    "SessionPool",
-    "SignIn",
-    "SignIns",
-    "ToolCallResult",
-    "ToolInfo",
-    "ToolsChanged",
-    "UnknownTool",
-    "VectorCache",
-    "discover_tool",
-    "load_servers",
-    "offer",
-    "parse_servers",
-    "takes_sign_in",
-]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mcp_bridge.public import *  # noqa: F403 - every name of its `__all__`
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):  # "__path__" and the like are asked for while it is imported
+        raise AttributeError(f"module 'mcp_bridge' has no attribute {name!r}")
+    return getattr(importlib.import_module("mcp_bridge.public"), name)

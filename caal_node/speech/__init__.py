@@ -8,7 +8,6 @@ loop or in a job's prewarm function; they raise ConfigError, whose message says 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +19,7 @@ from caal_node.config.object_reference import call_factory
 from caal_node.core.errors import ConfigError
 from caal_node.speech.piper_tts import PiperTTS
 from caal_node.speech.whisper_stt import WhisperSTT
+from caal_node.speech.worker_thread import keep_silent
 from caal_node.weights import PIPER_JOE, WHISPER_TINY_EN, Weight, ensure, present
 
 # LiveKit leaves the event type of its classes open, and so does this project.
@@ -27,10 +27,6 @@ _STT: type[stt.STT[Any]] = stt.STT
 _TTS: type[tts.TTS[Any]] = tts.TTS
 
 T = TypeVar("T")
-
-# ONNX Runtime, on which local speech runs, tells its maker of its use as soon as it is imported.
-# Speech that stays on this machine is why people take it; who wants to tell sets this to 0.
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __all__ = ["fetch_local", "make_stt", "make_tts", "make_vad"]
 
@@ -55,6 +51,7 @@ def make_vad(spec: str) -> vad.VAD | None:
 
 def _make_silero() -> vad.VAD:
     # The plugin loads onnxruntime, which an agent without it does not need.
+    keep_silent()
     from livekit.plugins import silero
 
     return silero.VAD.load()

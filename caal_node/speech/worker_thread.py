@@ -25,12 +25,22 @@ def speech_threads() -> int:
     return min(MAX_THREADS, os.cpu_count() or 1)
 
 
+def keep_silent() -> None:
+    """Have ONNX Runtime, on which local speech runs, tell its maker nothing.
+
+    It tells of its use once it is imported. Speech that stays on this machine is why people take
+    it; who wants to tell sets the variable to 0.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
+
 def import_library(module: str, package: str) -> Any:
-    """Import a library of the extra. None has type information, so tests check what is used.
+    """Import a library of local speech. None has type information, so tests check what is used.
 
     Raises:
         ConfigError: The extra is not installed.
     """
+    keep_silent()
     try:
         return import_module(module)
     except ImportError as error:

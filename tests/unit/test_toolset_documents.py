@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions
 from caal_node.toolsets.documents import toolset as toolset_module
-from caal_node.toolsets.documents import toolset as upkeep_module
 from caal_node.toolsets.documents.passage_index import (
     IndexedDocument,
     PassageIndex,
@@ -467,13 +467,22 @@ def test_vectors_are_kept_by_their_embedder(tmp_path: Path) -> None:
 async def test_a_check_of_large_folders_ends_and_keeps_what_it_has_read(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = upkeep_module.read_passages
+    whole = toolset_module.read_passages
 
     async def slow(file: AllowedPath) -> DocumentText:
         return await whole(file) if file.name == "boiler.md" else await asyncio.Event().wait()
 
-    monkeypatch.setattr(upkeep_module, "read_passages", slow)
+    monkeypatch.setattr(toolset_module, "read_passages", slow)
     monkeypatch.setattr(toolset_module, "CHECK_S", 0.5)
     assert (await documents(home).check()) == (
         "1 documents, 2 passages so far; the rest is read when an agent runs"
     )
+
+
+def test_many_who_open_a_new_index_at_once_all_read_it(tmp_path: Path) -> None:
+    """SQLite refuses a write at once to who has read before another one's write has ended."""
+    with ThreadPoolExecutor(8) as threads:
+        for each in range(8):
+            path = tmp_path / str(each) / "index.db"
+            counts = threads.map(lambda path: PassageIndex(path).count(), [path] * 8)
+            assert list(counts) == [0] * 8

@@ -319,14 +319,28 @@ class PassageIndex:
     def _open(self, write: bool) -> Generator[sqlite3.Connection]:
         with closing(open_database(self.path)) as connection:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-                for statement in filter(str.strip, _TABLES.split(";")):
-                    connection.execute(statement)
-            elif version != VERSION:
+            if _is_new(connection):
+                if not write:
+                    # SQLite lets nobody who has read wait for another one's write.
+                    connection.execute("ROLLBACK")
+                    connection.execute("BEGIN IMMEDIATE")
+                if _is_new(connection):
+                    for statement in filter(str.strip, _TABLES.split(";")):
+                        connection.execute(statement)
+            elif _version(connection) != VERSION:
                 raise sqlite3.DatabaseError("another version")
             yield connection
             connection.execute("COMMIT")
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    """Say whether the file has no tables yet."""
+    tables = connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    return tables is None and _version(connection) == 0
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 _DOCUMENT: Final = "path, shown, document.title, size, changed_ns, problem"
