@@ -80,7 +80,7 @@ async def test_a_download_is_waited_for_and_told_of(
         assert f"clock: {WORDS}" in caplog.text
         downloaded(here)
         async with asyncio.timeout(30):
-            while not await manager.list_tools():  # they come a moment after the connection
+            while not await manager.list_tools():  # noqa: ASYNC110 - they come a moment after the connection
                 await asyncio.sleep(0.02)
         assert (manager.servers[0].state, manager.failed) == ("ready", {})
         result = await manager.call_tool("clock__get_current_time", NOW)
