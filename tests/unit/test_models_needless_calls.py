@@ -243,7 +243,7 @@ async def test_a_place_that_nobody_named_is_asked_for_without_a_request(native: 
         Server(reply, model="llama3.2:1b"), question("is it going to rain"), native=native
     )
     assert heard_now.calls == []
-    assert heard_now.text == "For that I need to know the name of the city: what shall I take?"
+    assert heard_now.text == "Please tell me the name of the city first."
 
 
 _ROOM: Final[Any] = {"type": "string"}
@@ -312,7 +312,7 @@ async def test_what_a_call_that_was_meant_lacks_is_asked_for(
     server = Server(written(call_[0], **call_[1]))
     reply, _ = await heard(server, at_home(said), native=False)
     assert reply.calls == []
-    assert reply.text.startswith("For that I need to know the ")
+    assert reply.text.startswith("Please tell me the ")
     assert asked in reply.text
 
 
@@ -393,7 +393,7 @@ async def test_a_figure_that_would_be_written_is_asked_for(native: bool, model: 
     reply, _ = await heard(server, noted("please note Anna's birthday"), native=native)
     assert (reply.calls, reply.text) == (
         [],
-        "For that I need to know the text: what shall I take?",
+        "Please tell me the text first.",
     )
 
 
@@ -419,7 +419,7 @@ async def test_a_date_or_a_name_is_asked_for_where_only_other_things_were_said(
     reply, _ = await heard(server, noted(said, *earlier), native=True)
     assert (reply.calls, reply.text) == (
         [],
-        "For that I need to know the text: what shall I take?",
+        "Please tell me the text first.",
     )
 
 
@@ -448,7 +448,7 @@ async def test_what_a_small_model_has_out_of_an_example_is_asked_for() -> None:
     reply, _ = await heard(server, booking("Book a table for tonight at seven."), native=True)
     assert (reply.calls, reply.text) == (
         [],
-        "For that I need to know the restaurant: what shall I take?",
+        "Please tell me the restaurant first.",
     )
 
 
@@ -544,7 +544,7 @@ async def test_a_model_that_calls_twice_for_a_place_that_nobody_named_ends_in_a_
     server = Server(first, first)
     reply, _ = await heard(server, question("is it going to rain"), native=True)
     assert (reply.calls, len(server.requests)) == ([], 2)
-    assert reply.text == "For that I need to know the name of the city: what shall I take?"
+    assert reply.text == "Please tell me the name of the city first."
 
 
 async def test_a_model_that_asks_and_calls_again_is_heard_asking() -> None:
