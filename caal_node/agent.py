@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Se
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from livekit import rtc
 from livekit.agents import Agent, FlushSentinel, ModelSettings, llm
@@ -30,6 +30,7 @@ from caal_node.agent_options import given_options
 from caal_node.checked_reply import CheckedReply
 from caal_node.config.instructions import instructions_of, instructions_text
 from caal_node.config.settings import Settings, load_settings
+from caal_node.context.builder import MAX_TURNS
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.agent_tools import AgentTools, change_model
 from caal_node.control.messages import (
@@ -96,6 +97,14 @@ class CaalAgent(Agent):
         agent_options: Anything else that LiveKit's `Agent` takes.
     """
 
+    own_tools: ClassVar[Literal["livekit", "bounded"]] = "livekit"
+    """How the agent's own function tools run: as in plain LiveKit, or with the deadline, the short
+    results and the order of remote ones."""
+    speakable: ClassVar[bool] = True
+    """Whether the model's text (`5 km/h`, tables, links) is made speakable. See docs/speech.md."""
+    window_turns: ClassVar[int] = MAX_TURNS
+    """Turns that a prompt has at most."""
+
     def __init__(
         self,
         *,
@@ -153,14 +162,17 @@ class CaalAgent(Agent):
             self.tool_data,
             self,
             self.policies,
-            ToolsOnDemand(self.settings, self._remote, self.policies),
+            ToolsOnDemand(
+                self.settings, self._remote, self.policies, window_turns=self.window_turns
+            ),
+            window_turns=self.window_turns,
         )
         self._pipeline.prompts = self._prompt_builder
         self._own_tools = OwnTools(
             type(self).__name__,
             self._pipeline,
             self._remote,
-            bounded=self.settings.own_tools == "bounded",
+            bounded=self.own_tools == "bounded",
         )
         direct = DirectCalls(self, self._remote, self._pipeline, self._own_tools)
         self.on_tools = AgentTools(self._remote, direct, self.policies, self._prompt_builder)

@@ -274,7 +274,7 @@ class CheckedReply:
         The model is asked for that call once in a turn.
         """
         question, turn = self._question, self._ledger().turn
-        checks = self._settings.claims and not self._settings.server_runs_tools
+        checks = self._settings.checks.claims and not self._settings.server_runs_tools
         if not checks or question.must_call or any(sentence(key) in answer for key in _SORRY):
             return
         part = left_part(question, turn, answer, self._spec_of)
@@ -310,7 +310,7 @@ class CheckedReply:
     ) -> AsyncIterable[llm.ChatChunk]:
         """Pass the reply on, or ask once more where it denies access to what a result tells."""
         question, search = self._question, self._search()
-        judges = self._settings.facts and not self._settings.server_runs_tools
+        judges = self._settings.checks.facts and not self._settings.server_runs_tools
         result = found_result(self._ledger().turn) if judges and question.may_call else None
         if result is None or question.must_call:
             return stream if search is None else searching_if_hedged(stream, search)
@@ -325,7 +325,7 @@ class CheckedReply:
 
     def _search(self) -> llm.ChoiceDelta | None:
         """Return the search in place of a reply that says that it cannot know, where it may be."""
-        if not (self._question.may_call and self._settings.search_if_hedged):
+        if not (self._question.may_call and self._settings.checks.hedges):
             return None
         return search_call(self._turn, self._web_search)
 
@@ -334,7 +334,7 @@ class CheckedReply:
     ) -> AsyncIterable[llm.ChatChunk]:
         """Pass the reply on, or ask once more where it denies a tool that fits the request."""
         question = self._question
-        asks = self._settings.claims and not self._settings.server_runs_tools
+        asks = self._settings.checks.claims and not self._settings.server_runs_tools
         if not asks or not question.may_call or question.must_call:
             return stream
         if not question.turn.is_new:
@@ -384,13 +384,13 @@ class CheckedReply:
 
     def _checks(self) -> list[SpokenCheck]:
         checks: list[SpokenCheck] = []
-        if self._settings.claims:
+        if self._settings.checks.claims:
             checks.append(ClaimCheck(self._ledger))
             checks.append(ClaimedParts(self._question, self._ledger, self._spec_of))
             checks.append(
                 UnreadStates(self._ledger, self._question.tools.schemas, self._told_before())
             )
-        if self._settings.facts:
+        if self._settings.checks.facts:
             told = told_in(self._question.conversation)
             checks.append(fact_check(self._ledger, told))
         return checks

@@ -38,22 +38,22 @@ def make_llm(settings: Settings, choice: StrategyChoice | None = None) -> LLM:
 async def session_llm(settings: Settings) -> LLM:
     """Make the model of the settings with its fallbacks, each asked in the way that suits it best.
 
-    Fallbacks that failed validation are left out. With `use_only_validated_fallbacks`, those that
-    were not validated in their present version are left out too.
+    Fallbacks that failed validation are left out. With `only_validated`, those that were not
+    validated in their present version are left out too.
     """
-    others = [settings.with_model(reference) for reference in settings.fallbacks]
+    others = [settings.with_model(reference) for reference in settings.fallbacks.models]
     chosen, *choices = await asyncio.gather(*map(choose, [settings, *others]))
     if chosen.validity.state == "failed":
         logger.warning("%s did not pass validation: %s", settings.model, chosen.why)
     members = [make_llm(settings, chosen)]
     for other, choice in zip(others, choices, strict=True):
-        if why := choice.validity.unfit(only_validated=settings.use_only_validated_fallbacks):
+        if why := choice.validity.unfit(only_validated=settings.fallbacks.only_validated):
             logger.warning("the fallback %s is left out: %s", other.model, why)
         else:
             members.append(make_llm(other, choice))
     if len(members) == 1:
         return members[0]
-    return FallbackLLM(members, reply_within_s=settings.fallback_after)
+    return FallbackLLM(members, reply_within_s=settings.fallbacks.after)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from typing import Final, Protocol
 from livekit.agents import llm
 
 from caal_node.config.settings import Settings
-from caal_node.context.builder import ContextBuilder
+from caal_node.context.builder import MAX_TURNS, ContextBuilder
 from caal_node.context.token_estimate import PromptTools, items_tokens
 from caal_node.context.tool_data import ToolDataCache
-from caal_node.context.window import FIXED_STEP, ContextBudget, fitting
+from caal_node.context.window import FIXED_STEP, WINDOW_SHARE, ContextBudget, fitting
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import Item, SystemItem, ToolsItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
@@ -28,7 +28,6 @@ from caal_node.grounding.references import Reference, references_in
 from caal_node.models.chat_context import spoken_key, to_schemas
 from caal_node.models.context_budget import budget_of, too_many_tools
 from caal_node.models.llm import LLM
-from caal_node.models.model_settings import text_limits
 from caal_node.models.question import Question
 from caal_node.models.strategies.carried_call import CARRIER_TOKENS
 from caal_node.tools.middleware.policy_check import PolicyChecks
@@ -60,6 +59,8 @@ class PromptBuilder:
         agent: AskingAgent,
         policies: PolicyChecks | None = None,
         on_demand: ToolsOnDemand | None = None,
+        *,
+        window_turns: int = MAX_TURNS,
     ) -> None:
         """Without `on_demand` all tools stand in front of the conversation.
 
@@ -71,7 +72,7 @@ class PromptBuilder:
         self._data: Final = data
         self._agent: Final = agent
         self._context: Final = ContextBuilder(
-            max_turns=settings.window_turns, max_tokens=settings.window_tokens, data=data
+            window_turns, int(settings.num_ctx * WINDOW_SHARE), data
         )
         self._offered: tuple[PromptTools, int, PromptTools] | None = None
         self._settled: tuple[ToolTable, ContextBudget] | None = None
@@ -199,8 +200,8 @@ class PromptBuilder:
             front,
             stream=stream or not at_hand,
             may_call=may_call,
-            limits=text_limits(self._settings),
-            judges_calls=self._settings.needless_calls,
+            limits=self._settings.text_limits,
+            judges_calls=self._settings.checks.needless_calls,
             references=self._references(items),
         )
 
@@ -223,7 +224,7 @@ class PromptBuilder:
         return self._fitting(on_demand.front(tools, self.examples()), history)
 
     def _references(self, items: Sequence[WindowItem]) -> tuple[Reference, ...]:
-        if not self._settings.references:
+        if not self._settings.checks.references:
             return ()
         said = [item for item in items if not isinstance(item, ToolsItem)]
         return references_in(said, self._data)

@@ -17,8 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 from weakref import WeakSet
 
 from livekit import rtc
@@ -32,7 +31,7 @@ from caal_node.control.agent_tools import AgentTools
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import ModelReport, ModelRequest, ReloadReport, ReloadRequest
 from caal_node.core.errors import CaalError, ModelError
-from caal_node.core.events import CueKind, Event, Events, Spoken, TierName
+from caal_node.core.events import Event, Events, Spoken, TierName
 from caal_node.core.items import UserItem
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
@@ -44,7 +43,6 @@ from caal_node.room.announcer import SessionAnnouncer
 from caal_node.room.attributes import Attributes
 from caal_node.room.cue_files import load_cues
 from caal_node.room.cue_player import CueSink, LateCueSink, publish_cues
-from caal_node.room.cues import CueSet
 from caal_node.room.hooks import CallbackQueue, HookNotifier, Hooks
 from caal_node.room.other_participants import close_to_others, keep_job_alive
 from caal_node.room.presence import EventListener, Presence, ToolOrigin
@@ -65,6 +63,7 @@ class ServedAgent(Protocol):
     """What the services need of the agent that they belong to."""
 
     settings: Settings
+    speakable: ClassVar[bool]
 
     @property
     def session(self) -> AgentSession[Any]: ...
@@ -114,7 +113,7 @@ class SessionServices:
             self._queues.append(self._hooks.queue)
         self._cue_sink = cue_sink
         self._wants_warming = warm
-        self._cues = _load_cues(agent.settings)
+        self._cues = load_cues(agent.settings.cues.files)
         self._presence: Presence | None = None
         self._ahead: ReadAhead | None = None
         self._on_request: OnRequest | None = None
@@ -139,7 +138,9 @@ class SessionServices:
         """Close the session to others in its room, and redact logs, before any source is asked."""
         session = self._agent.session
         self._redact_logs(session)
-        await close_to_others(session, open_session_host=self._agent.settings.open_session_host)
+        await close_to_others(
+            session, open_session_host=self._agent.settings.room_sees == "everything"
+        )
 
     def _redact_logs(self, session: AgentSession[Any]) -> None:
         """Redact what is logged until `session` has closed.
@@ -163,13 +164,15 @@ class SessionServices:
         session, settings = self._agent.session, self._agent.settings
         room = _room_of(session)
         listeners = list(self._own_listeners)
-        sink: CueSink | None = self._cue_sink if settings.cues else None
+        sink: CueSink | None = self._cue_sink if settings.cues.on else None
         attributes: Attributes | None = None
         for queue in self._queues:
             self._exit_stack.push_async_callback(queue.aclose)  # after presence, and its last event
         if settings.trace is not None:
             trace = TraceFile(
-                settings.trace, with_content=settings.trace_content, redaction=self._redaction
+                settings.trace.file,
+                with_content=settings.trace.content,
+                redaction=self._redaction,
             )
             self._exit_stack.push_async_callback(trace.aclose)
             session.on("function_tools_executed", trace.note_results)
@@ -182,12 +185,12 @@ class SessionServices:
             self._on_request = trace
         if room is not None:
             self._run_beside("caal-job", keep_job_alive(room))
-            transcript = Transcript.of_room(room, show_arguments=settings.show_arguments)
+            transcript = Transcript.of_room(room, show_arguments=settings.room_sees != "names")
             self._exit_stack.push_async_callback(transcript.aclose)
             attributes = Attributes.of_room(room)
             self._exit_stack.push_async_callback(attributes.aclose)
             listeners += [transcript, attributes]
-            if sink is None and settings.cues:
+            if sink is None and settings.cues.on:
                 sink = late_sink = LateCueSink()
                 self._exit_stack.push_async_callback(late_sink.aclose)
                 self._run_beside("caal-cues", publish_cues(room, late_sink))
@@ -209,7 +212,7 @@ class SessionServices:
             redact=self._redaction.record,
             sink=sink,
             cues=self._cues,
-            agent_tools=settings.agent_tools,
+            agent_tools=settings.cues.agent_tools,
         )
         self._events.hearer = self._presence
         self._exit_stack.push_async_callback(self._presence.aclose)
@@ -262,14 +265,14 @@ class SessionServices:
         Where the text is made speakable, `_speakable` has reported it, as a key or an address is
         not known by its shape any more once it is spelt out.
         """
-        return text if self._agent.settings.speakable else self._reported(text)
+        return text if self._agent.speakable else self._reported(text)
 
     def report_transcript(self, text: AsyncIterable[Any]) -> AsyncIterable[Any]:
         """Pass text on to the transcript, and report its sentences where no audio is spoken."""
         text = redacted(text, self._redaction.words)
         if self._agent.session.output.audio is not None:
             return text
-        if self._agent.settings.speakable:
+        if self._agent.speakable:
             return filter_emoji(without_markdown(self._reported(text, as_spoken=True)))
         return self._reported(filter_emoji(without_markdown(text)))
 
@@ -299,7 +302,7 @@ class SessionServices:
                 if each not in ours
             ]
 
-        ours: list[TextTransforms] = [self._speakable] if self._agent.settings.speakable else []
+        ours: list[TextTransforms] = [self._speakable] if self._agent.speakable else []
         options.tts_text_transforms = ours + [
             without_markdown if each == "filter_markdown" else each
             for each in options.tts_text_transforms or ()
@@ -360,12 +363,3 @@ def _room_of(session: AgentSession[Any]) -> rtc.Room | None:
         return session.room_io.room
     except RuntimeError:  # LiveKit raises it where the session has no room
         return None
-
-
-def _load_cues(settings: Settings) -> CueSet:
-    files: dict[CueKind, Path | None] = {
-        "tool": settings.cue_tool,
-        "agent": settings.cue_agent,
-        "error": settings.cue_error,
-    }
-    return load_cues({kind: path for kind, path in files.items() if path})

@@ -15,6 +15,7 @@ from typing import Final, Protocol, TypeAlias
 from livekit.agents import llm
 
 from caal_node.config.settings import Settings
+from caal_node.context.builder import MAX_TURNS
 from caal_node.context.token_estimate import PromptTools
 from caal_node.context.told_tools import NO_ITEMS, Offer, ToldTools, callable_in
 from caal_node.core.items import Item, ToolsItem, WindowItem
@@ -70,15 +71,21 @@ class ToolsOnDemand:
     Args:
         supply: It owns the tools.
         policies: They say which remote tools the model is not to see.
+        window_turns: Turns of the conversation's window.
     """
 
     def __init__(
-        self, settings: Settings, supply: ToolSupply, policies: HidesTools | None = None
+        self,
+        settings: Settings,
+        supply: ToolSupply,
+        policies: HidesTools | None = None,
+        *,
+        window_turns: int = MAX_TURNS,
     ) -> None:
         self._settings: Final = settings
         self._supply: Final = supply
         self._policies: Final = policies
-        self._told: Final = ToldTools(settings.window_turns)
+        self._told: Final = ToldTools(window_turns)
         self._ranked: dict[str, tuple[str, ...]] = {}
         self._front: tuple[object, PromptTools] | None = None
         self._web: tuple[ToolTable, str | None] | None = None
@@ -207,7 +214,7 @@ class ToolsOnDemand:
 
     def web_search(self, own: Sequence[llm.Tool]) -> tuple[ToolSchema, ...]:
         """Return the tool that searches the web, if there is one that can be called."""
-        if not self._settings.search_if_hedged:
+        if not self._settings.checks.hedges:
             return ()
         table = self._supply.table
         if self._web is None or self._web[0] is not table:

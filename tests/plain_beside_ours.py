@@ -15,7 +15,11 @@ from caal_node.testing import ScriptedCall, ScriptedModel, ScriptedReply, plain_
 
 Make = Callable[..., Agent]
 """It makes the agent on the base class and with the options that it is given."""
-OURS: dict[str, Any] = {"settings": plain_settings(CAAL_CLAIMS="off"), "tiers": {}, "warm": False}
+OURS: dict[str, Any] = {
+    "settings": plain_settings(CAAL_CHECKS="facts,hedges,needless_calls,references"),
+    "tiers": {},
+    "warm": False,
+}
 CALL = [ScriptedCall("act")]
 
 

@@ -340,7 +340,9 @@ def trace(
         raise typer.BadParameter("--png was removed; write --svg FILE")
     from caal_node.cli.trace.command import show_trace
 
-    show_trace(file or guard_process().trace, turn or (), svg, as_json=as_json)
+    if file is None and (trace := guard_process().trace) is not None:
+        file = trace.file
+    show_trace(file, turn or (), svg, as_json=as_json)
 
 
 @app.command()

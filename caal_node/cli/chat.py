@@ -419,11 +419,11 @@ def reply_problem(settings: Settings, failure: BaseException) -> str:
     """Return in one line why a model's reply failed, and what to do where that is known."""
     if (known := known_failure(failure)) is not None:
         return str(known)
-    if settings.fallbacks and isinstance(failure, APIConnectionError):
-        models = ", ".join(map(str, (settings.model, *settings.fallbacks)))
+    if settings.fallbacks.models and isinstance(failure, APIConnectionError):
+        models = ", ".join(map(str, (settings.model, *settings.fallbacks.models)))
         return (
-            f"none of {models} gave a reply; each but the last has {settings.fallback_after:g} s "
-            "to begin one (CAAL_FALLBACK_AFTER), and --verbose logs the rest"
+            f"none of {models} gave a reply; each but the last has {settings.fallbacks.after:g} s "
+            "to begin one (after in CAAL_FALLBACKS), and --verbose logs the rest"
         )
     return f"{failure or type(failure).__name__}; --verbose logs its traceback"
 

@@ -100,7 +100,7 @@ async def known_models(settings: Settings) -> list[str]:
 
     from caal_node.http_client import open_client
 
-    names = [settings.model, *map(str, settings.fallbacks)]
+    names = [settings.model, *map(str, settings.fallbacks.models)]
     ollama = settings.api == "ollama"
     path, models, name = ("/api/tags", "models", "name") if ollama else ("/models", "data", "id")
     key = settings.api_key.get_secret_value() if settings.api_key else ""

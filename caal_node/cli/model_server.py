@@ -67,7 +67,7 @@ async def model_problem(settings: Settings) -> Finding | None:
 
     None means that one of them can be asked.
     """
-    models = (settings, *map(settings.with_model, settings.fallbacks))
+    models = (settings, *map(settings.with_model, settings.fallbacks.models))
     found = await asyncio.gather(*(run_check(CHECK, model) for model in models))
     failed = [next((each for each in one if each.status == "fail"), None) for one in found]
     return failed[0] if all(failed) else None

@@ -338,5 +338,5 @@ async def entrypoint(context: JobContext) -> None:
     session = voice_session(settings, voice, model, userdata=agent.make_userdata())
     if isinstance(session.llm, LLM):
         context.add_shutdown_callback(session.llm.aclose)
-    opened = settings.open_session_host
+    opened = settings.room_sees == "everything"
     await start_and_stay(session, agent, context.room, open_session_host=opened)

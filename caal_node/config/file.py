@@ -7,6 +7,7 @@ Each value keeps its place in words, so that an error can name `caal.toml, line 
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
@@ -17,6 +18,8 @@ from typing import Any, Final, cast
 from pydantic import ValidationError
 
 from caal_node.config import toolset_tables
+from caal_node.config.removed import REMOVED
+from caal_node.config.setting_tables import Cues, Fallbacks, TextLimits, Trace, is_short
 from caal_node.core.addresses import without_userinfo
 from caal_node.core.errors import ConfigError
 from caal_node.policy.places import Places
@@ -34,6 +37,8 @@ FILE_ONLY: Final = frozenset({"examples", TABLE, toolset_tables.TABLE})
 
 SHOWN_CHARS: Final = 60
 """Characters of a wrong value that the message quotes: enough to recognise it in a file."""
+REMEDY_CHARS: Final = 240
+"""Characters of what is to be written in place of a removed setting, which quotes its value."""
 # What to write, by the beginning of the name of pydantic's error; the first that fits is taken.
 _REMEDIES: Final = {
     "value_error": "{error}",
@@ -64,6 +69,10 @@ _REMEDIES: Final = {
 _TABLES: Final = {
     "examples": "say and arguments",
     "redaction": "personal, patterns, paths, local_models and secret_shapes",
+    "text_limits": ", ".join(TextLimits.model_fields),
+    "fallbacks": ", ".join(Fallbacks.model_fields),
+    "cues": ", ".join(Cues.model_fields),
+    "trace": ", ".join(Trace.model_fields),
 }
 """Settings that are tables, with the keys that their rows may have."""
 
@@ -87,7 +96,14 @@ def variable(field: str) -> str:
 
 
 def from_environment(env: Mapping[str, str], fields: Collection[str]) -> dict[str, GivenSetting]:
-    """Return the fields that `env` sets. An empty variable is not set, as compose files need."""
+    """Return the fields that `env` sets. An empty variable is not set, as compose files need.
+
+    Raises:
+        ConfigError: A variable is no setting any more.
+    """
+    for name in REMOVED:
+        if text := env.get(variable(name), "").strip():
+            raise _refused(name, variable(name), _parsed_json(text))
     return {
         name: GivenSetting(text, variable(name), Path())
         for name in fields
@@ -114,9 +130,12 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
     text = read_text(path)
     table = _parsed(path, text)
     names = {name: name for name in fields} | {variable(name): name for name in fields}
+    removed = {each: name for name in REMOVED for each in (name, variable(name))}
     given: dict[str, GivenSetting] = {}
     for key, value in table.items():
         where = f"{path}, line {_line_of(text, key)}, {key}"
+        if (old := removed.get(key)) is not None:
+            raise _refused(old, where, value, in_file=True)
         if (setting := names.get(key)) is None:
             hint = _nearest(key, list(names))
             remedy = f"Did you mean {hint}?" if hint else "Remove it."
@@ -143,6 +162,37 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
                 raise ConfigError(f"{where}: {error}.") from None
         given[setting] = GivenSetting(value, where, path.parent, inside, file=path)
     return given
+
+
+def _parsed_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _refused(name: str, where: str, value: Any, *, in_file: bool = False) -> ConfigError:
+    """Return the error that says what to write instead of a removed setting."""
+    instead = REMOVED[name](value)
+    if not isinstance(instead, str):
+        field, new, remark = instead
+        if in_file:
+            line = f"{field} = {_toml(new)}"
+        else:
+            line = f"{variable(field)}={new if isinstance(new, str) else json.dumps(new)}"
+        instead = f"write {line} instead{remark}"
+    sentence = without_secrets(" ".join(instead.split()))
+    is_long = len(sentence) > REMEDY_CHARS
+    return ConfigError(
+        f"{where} is no setting any more; {sentence[:REMEDY_CHARS]}{'...' if is_long else ''}"
+    )
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[str, object]", value).items()
+        return "{" + ", ".join(f"{key} = {_toml(each)}" for key, each in pairs) + "}"
+    return json.dumps(value, default=str)
 
 
 def policy_in(path: Path) -> Policy:
@@ -214,6 +264,8 @@ def explained(
     first = error.errors(include_url=False)[0]
     field, *inside = (str(part) for part in first["loc"])
     source = given.get(field)
+    if field in _TABLES and source is not None and is_short(source.value):
+        inside = []
     where = source.where if source else variable(field)
     if inside and field in _TABLES:
         # pydantic also names the members of a union or a list; the tool's name is what helps.

@@ -11,14 +11,13 @@ rules about tools, which are tables, are set in files alone:
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -32,10 +31,22 @@ from pydantic import (
     JsonValue,
     SecretStr,
     ValidationError,
-    model_validator,
 )
 
 from caal_node.config.file import GivenSetting, explained, from_environment, from_file
+from caal_node.config.setting_tables import (
+    Checks,
+    ChecksSetting,
+    Cues,
+    CuesSetting,
+    Fallbacks,
+    FallbacksSetting,
+    TextLimits,
+    TextLimitsSetting,
+    TraceSetting,
+    names,
+    table_of,
+)
 from caal_node.config.toolset_tables import ToolsetTable, toolset_tables
 from caal_node.core.addresses import (
     CLOUD,
@@ -47,6 +58,7 @@ from caal_node.core.addresses import (
     parse_reference,
     server_url,
 )
+from caal_node.core.given_table import json_object
 from caal_node.core.paths import config_folder, from_home
 from caal_node.core.tool_spec import Example
 from caal_node.network.policy import NetworkPolicy, parse_policy
@@ -55,12 +67,11 @@ from caal_node.policy.policy import Policy
 from caal_node.policy.reader import read_policy
 from caal_node.redaction.settings import Redactions, RedactionSettings
 
-_T = TypeVar("_T")
 NAME: Final = "caal.toml"
 MCP_SERVERS: Final = "mcp_servers.json"
 Detection: TypeAlias = Literal["complete", "streamed"]
-ToolCalls: TypeAlias = Literal["auto", "native", "text"]
-TextProtocol: TypeAlias = Literal["auto", "jsonl", "xml", "markdown-json"]
+ToolCalls: TypeAlias = Literal["auto", "native", "server", "text", "jsonl", "xml", "markdown-json"]
+RoomSees: TypeAlias = Literal["names", "arguments", "everything"]
 _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
 _THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
 TOKEN_MIN_CHARS: Final = 16
@@ -74,16 +85,7 @@ PINS_MAX: Final = 100
 """Globs of pinned tools. More tools than that are no few."""
 _TOOL_GLOB: Final = re.compile(r"[A-Za-z0-9_*?\[\]!-]{1,200}")
 """What a tool's name may hold, and a glob's marks. Names have 64 characters at most."""
-OLDER_NAMES: Final[Mapping[str, str]] = MappingProxyType({"mcp_tokens": "tool_tokens"})
-"""The present name of a setting by an older one, which goes on being read. Where both are given,
-the present one counts."""
 _OBJECT_REFERENCE: Final = re.compile(r"[\w.]+:\w+")
-
-
-def _names(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return [name for part in value.split(",") if (name := part.strip())]
 
 
 def _tool_globs(globs: tuple[str, ...]) -> tuple[str, ...]:
@@ -91,16 +93,6 @@ def _tool_globs(globs: tuple[str, ...]) -> tuple[str, ...]:
         if not _TOOL_GLOB.fullmatch(glob):
             raise ValueError("write names of tools, or globs over them, such as house__light_*")
     return globs
-
-
-def _references(value: Any) -> Any:
-    names: object = _names(value)
-    if not isinstance(names, list | tuple):
-        raise ValueError("write a list of models, each a name or api:model@url")
-    return tuple(
-        parse_reference(name) if isinstance(name, str) else name
-        for name in cast("list[object]", names)
-    )
 
 
 def _embedding(value: Any) -> Any:
@@ -127,7 +119,7 @@ def _class_name(value: str) -> str:
 
 
 def _network(value: Any) -> Any:
-    return value if isinstance(value, NetworkPolicy) else parse_policy(_names(value))
+    return value if isinstance(value, NetworkPolicy) else parse_policy(names(value))
 
 
 def _think(value: Any) -> Any:
@@ -164,15 +156,6 @@ def _token(value: SecretStr) -> SecretStr:
     return value
 
 
-def _json(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        raise ValueError("write a JSON object; it is none") from None
-
-
 def _examples(value: Any) -> Any:
     if not isinstance(value, list):
         raise ValueError('write a list such as [{say = "...", arguments = {}}]')
@@ -182,6 +165,10 @@ def _examples(value: Any) -> Any:
 
 def _policy(value: Any) -> Any:
     return value if isinstance(value, Policy) else read_policy(value, Places("tools"))
+
+
+def _webhooks(value: Any) -> Any:
+    return json_object(value, '{"garage": {"header": "X-Key", "value": "..."}}')
 
 
 def _toolsets(value: Any) -> Any:
@@ -229,7 +216,7 @@ Examples: TypeAlias = Annotated[
 
 
 PinnedGlobs: TypeAlias = Annotated[
-    tuple[str, ...], BeforeValidator(_names), AfterValidator(_tool_globs)
+    tuple[str, ...], BeforeValidator(names), AfterValidator(_tool_globs)
 ]
 
 
@@ -240,11 +227,6 @@ class Settings(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_present_names(cls, given: Any) -> Any:
-        return _renamed(cast("dict[str, Any]", given)) if isinstance(given, dict) else given
 
     # The model.
     ollama_host: OllamaUrl = "http://127.0.0.1:11434"
@@ -275,43 +257,17 @@ class Settings(BaseModel):
     the cores that speech recognition may need."""
 
     tool_calls: ToolCalls = "auto"
-    """Whether the model calls tools with the server's tool calls or in text; auto finds it out."""
-    text_protocol: TextProtocol = "auto"
-    """How calls are written in text. auto is one JSON object for a whole reply where the server can
-    hold it to a schema, else JSONL."""
-    needless_calls: bool = True
-    """Whether a call without grounds is dropped and the model asked to answer instead. See
-    docs/small-models.md."""
-    server_runs_tools: bool = False
-    """Whether words behind a call on `/v1` are the answer of a server that has run it by itself,
-    and says so nowhere. Else a model wrote them that did not wait, and nobody hears them."""
-    text_iterations: Annotated[int, Field(ge=1, le=64)] = 8
-    """Replies with calls in one turn of a model that is asked by text; `max_tool_rounds` may be
-    lower. The next five are its other limits."""
-    text_calls: Annotated[int, Field(ge=1, le=256)] = 16
-    """Calls of one reply."""
-    text_turn_calls: Annotated[int, Field(ge=1, le=1_000)] = 32
-    """Calls of all replies of a turn."""
-    text_payload: Annotated[int, Field(ge=256, le=400_000)] = 32_768
-    """Characters of one call's arguments as JSON. All of a reply may have 524,288."""
-    text_observation: Annotated[int, Field(ge=200, le=200_000)] = 3_000
-    """Characters of one result; of a longer one the model reads the structure and the ids."""
-    text_seconds: Annotated[float, Field(gt=0, le=86_400)] = 60
-    """Seconds of a turn after which the model may only speak."""
-    fallbacks: Annotated[
-        tuple[ModelReference, ...], BeforeValidator(_references), Field(max_length=8)
-    ] = ()
-    """Models that answer where `model` fails, in this order: `api:model@url` or only a name."""
-    use_only_validated_fallbacks: bool = False
-    """Whether to leave out fallbacks that were not validated in their present version. One that
-    failed validation is always left out."""
-    fallback_after: Annotated[float, Field(gt=0, le=600)] = 30
-    """Seconds in which a reply must begin before the next model is asked. On a slow machine the
-    first reply as a whole takes that long."""
-
-    model_servers: Annotated[
-        tuple[HttpUrl, ...], BeforeValidator(_names), Field(max_length=16)
-    ] = ()
+    """How the model calls tools: with its server's own calls, or in text; auto finds it out. A form
+    of text is used alone; otherwise text is one JSON object for a whole reply where the server can
+    enforce a schema, else JSONL. With `server`, its server runs tools by itself: see
+    `server_runs_tools`."""
+    text_limits: TextLimitsSetting = TextLimits()
+    """What a model that is asked by text may do in one turn."""
+    checks: ChecksSetting = Checks()
+    """Which checks of the model's calls and replies are on. See docs/small-models.md."""
+    fallbacks: FallbacksSetting = Fallbacks()
+    """The models that answer where `model` fails."""
+    model_servers: Annotated[tuple[HttpUrl, ...], BeforeValidator(names), Field(max_length=16)] = ()
     """Addresses to which a caller of the control API may move the conversation (`/model`), beside
     those of `model` and `fallbacks`."""
 
@@ -322,15 +278,6 @@ class Settings(BaseModel):
     """`module:Class` of the CaalAgent that the command line runs; None is a plain CaalAgent."""
     instructions: Path | None = None
     """A text file that replaces the built-in system prompt."""
-    window_turns: Annotated[int, Field(ge=1, le=1000)] = 20
-    window_tokens: int = Field(
-        default_factory=lambda data: data.get("num_ctx", 8192) * 3 // 4, ge=128, le=1 << 20
-    )
-    """Tokens of a whole prompt, tools included. The default is three quarters of num_ctx; the rest
-    is for the reply, and for what the estimate misses."""
-    references: bool = True
-    """Whether the model is told what "the second one" or "there" means by what tools have said. See
-    docs/small-models.md."""
     examples: Annotated[Mapping[str, Examples], Field(max_length=500)] = {}
     """For each tool name, words that people say for it, with the call's arguments."""
 
@@ -344,13 +291,10 @@ class Settings(BaseModel):
     tool_tokens: Annotated[int, Field(ge=0, le=1 << 20)] = 3_000
     """Tokens of the schemas of all tiers together. Where they are more, the prompt begins with few
     tools, and the others are told on demand: to read 20 tools of 3,000 tokens takes 50 s on two
-    cores. `mcp_tokens` is its older name."""
+    cores."""
     pinned_tools: Annotated[PinnedGlobs, Field(max_length=PINS_MAX)] = ()
     """Names of tools, or globs over them, that stand at the beginning of every prompt although the
     others are told on demand. See docs/discovery.md."""
-    mcp_new_tools: Literal["offer", "hold"] = "offer"
-    """What becomes of tools that a known MCP server adds, where its entry says nothing: they are
-    offered and told of, or wait for `caal-node tools --accept`."""
     embedding: Annotated[Literal["off", "minilm"] | ModelReference, BeforeValidator(_embedding)] = (
         "off"
     )
@@ -360,9 +304,6 @@ class Settings(BaseModel):
     """Seconds for one call. After longer silence people think that the line is broken."""
     dry_run: bool = False
     """Whether no tool runs, and people only hear what would have been done. See docs/safety.md."""
-    own_tools: Literal["livekit", "bounded"] = "livekit"
-    """How the agent's own function tools run: as in plain LiveKit, or with the deadline, the short
-    results and the order of remote ones."""
     toolsets: Annotated[
         Mapping[str, InstanceOf[ToolsetTable]], BeforeValidator(_toolsets), Field(max_length=100)
     ] = {}
@@ -372,38 +313,18 @@ class Settings(BaseModel):
     n8n_url: N8nUrl | None = None
     n8n_mcp_token: Secret | None = None
     n8n_api_key: Secret | None = None
-    n8n_auth: Annotated[WebhookSecrets, BeforeValidator(_json), Field(max_length=500)] = {}
+    n8n_auth: Annotated[WebhookSecrets, BeforeValidator(_webhooks), Field(max_length=500)] = {}
     """Credentials of webhooks, by path, tool name or workflow id. docs/n8n.md shows the forms."""
-    n8n_poll: Annotated[float, Field(ge=0, le=86_400)] = 0
-    """Seconds between two checks of n8n for changed workflows; 0 checks only on reload."""
 
     # Speech and sounds.
     stt: Part = "local"
     tts: Part = "local"
     vad: Part = "local"
-    search_if_hedged: bool = True
-    """Whether one search, if a tool can, replaces a reply that says that it cannot know."""
-    claims: bool = True
-    """Whether a reply that claims what no call has done is corrected. See docs/small-models.md."""
-    facts: bool = True
-    """Whether an answer is checked against its results. See docs/small-models.md."""
-    speakable: bool = True
-    """Whether the model's text (`5 km/h`, tables, links) is made speakable. See docs/speech.md."""
-    cues: bool = True
-    cue_tool: Path | None = None
-    """A WAV file in place of the built-in cue, as are the next two."""
-    cue_agent: Path | None = None
-    cue_error: Path | None = None
-    agent_tools: Annotated[tuple[str, ...], BeforeValidator(_names)] = (
-        "spawn_agent",
-        "delegate",
-        "run_sub_agent",
-    )
-    """Names of tools that give work to another agent, and so get the agent cue."""
-    show_arguments: bool = False
-    """Whether tool events in the room carry arguments."""
-    open_session_host: bool = False
-    """Whether LiveKit's session host stays open to everyone in the room. See docs/security.md."""
+    cues: CuesSetting = Cues()
+    """The sounds of a room: on, off, or a folder with WAV files of your own."""
+    room_sees: RoomSees = "names"
+    """What everyone in the room can read of calls: the tools' names, their arguments as well, or
+    everything, as LiveKit's session host stays open. See docs/security.md."""
 
     # The network.
     network: Annotated[NetworkPolicy, BeforeValidator(_network)] = NetworkPolicy()
@@ -412,10 +333,8 @@ class Settings(BaseModel):
     # What leaves the conversation.
     redaction: Redactions = RedactionSettings()
     """What is taken out of texts beside secrets: see docs/security.md."""
-    trace: Path | None = None
+    trace: TraceSetting = None
     """A file to which every event is written, as a line of JSON without any words."""
-    trace_content: bool = False
-    """Whether the file has the words, arguments and results as well."""
 
     # The room.
     control_token: Token | None = None
@@ -448,14 +367,30 @@ class Settings(BaseModel):
         try:
             judged = Settings.model_validate(dict(given))
         except ValidationError as error:
-            sources = _renamed(
-                {n: GivenSetting(value, f"{place}({n})", Path()) for n, value in given.items()}
-            )
+            sources = {n: GivenSetting(v, f"{place}({n})", Path()) for n, v in given.items()}
             raise explained(error, sources, SECRETS) from None
-        names = set(_renamed(given))
+        changed = set(given)
         if "api" in given and "model" not in self.model_fields_set:
-            names.add("model")  # nobody has named one, and its default is the API's
-        return self.model_copy(update={name: getattr(judged, name) for name in names})
+            changed.add("model")  # nobody has named one, and its default is the API's
+        return self.model_copy(update={name: getattr(judged, name) for name in changed})
+
+    @property
+    def asks_natively(self) -> bool | None:
+        """Whether tools are asked for with the server's own calls; None finds it out."""
+        return {"auto": None, "native": True, "server": True}.get(self.tool_calls, False)
+
+    @property
+    def text_form(self) -> Literal["auto", "jsonl", "xml", "markdown-json"]:
+        """How calls are written where they are asked for by text."""
+        form = self.tool_calls
+        return "auto" if form in ("auto", "native", "server", "text") else form
+
+    @property
+    def server_runs_tools(self) -> bool:
+        """Whether words behind a call on `/v1` are the answer of a server that has run it by
+        itself, and says so nowhere. Else a model wrote them that did not wait, and nobody hears
+        them."""
+        return self.tool_calls == "server"
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -473,7 +408,7 @@ class Settings(BaseModel):
 
         So a caller chooses among addresses, and what is asked is never the caller's own text.
         """
-        models = (self, *map(self.with_model, self.fallbacks))
+        models = (self, *map(self.with_model, self.fallbacks.models))
         addresses = (model.model_address for model in models if model.api != "embedded")
         own = (*addresses, self.ollama_host, *self.model_servers)
         # Ollama speaks OpenAI's API behind /v1.
@@ -496,11 +431,10 @@ class Settings(BaseModel):
         return other.model_copy(update={"api_key": None})
 
 
-_PATHS: Final = frozenset(
-    {"instructions", "mcp_servers", "mcp_path", "cue_tool", "cue_agent", "cue_error", "trace"}
-)
-FIELDS: Final = (*Settings.model_fields, *OLDER_NAMES)
-"""What may be set, by its name; see `OLDER_NAMES`."""
+_PATHS: Final = frozenset({"instructions", "mcp_servers", "mcp_path"})
+_PATHS_IN_TABLES: Final = {"cues": "folder", "trace": "file"}
+FIELDS: Final = tuple(Settings.model_fields)
+"""What may be set, by its name."""
 SECRETS: Final = frozenset(
     name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)
 )
@@ -524,7 +458,7 @@ def load_settings(env: Mapping[str, str] = os.environ, path: Path | None = None)
         ConfigError: One line names the variable, or file, line and key, and what to write.
     """
     files = settings_files(path)
-    given = _renamed(_from_files(files) | from_environment(env, FIELDS))
+    given = _from_files(files) | from_environment(env, FIELDS)
     values = {name: _value(name, each) for name, each in given.items()}
     source = given["tools"].file if "tools" in given else files[-1]
     values["tools"] = replace(values.get("tools", Policy()), source=source)
@@ -553,21 +487,20 @@ def hidden_lines(
     Raises:
         ConfigError: A file cannot be read.
     """
-    variables = _renamed(from_environment(env, FIELDS))
-    for name, line in _renamed(_from_files(settings_files(path))).items():
+    variables = from_environment(env, FIELDS)
+    for name, line in _from_files(settings_files(path)).items():
         if name in variables:
             yield variables[name].where, line.where
-
-
-def _renamed(given: Mapping[str, _T]) -> dict[str, _T]:
-    """Return `given` by present names."""
-    older = {name: given[name] for name in OLDER_NAMES if name in given}
-    return {OLDER_NAMES[name]: value for name, value in older.items()} | {
-        name: value for name, value in given.items() if name not in older
-    }
 
 
 def _value(name: str, given: GivenSetting) -> Any:
     if name in _PATHS and isinstance(given.value, str):
         return given.base / from_home(given.value, given.where)
+    if key := _PATHS_IN_TABLES.get(name):
+        with suppress(ValueError):  # the model says what is wrong
+            table = table_of(name, given.value)
+            if isinstance(table, dict):
+                found = cast("dict[str, Any]", table)
+                if isinstance(path := found.get(key), str):
+                    return found | {key: given.base / from_home(path, given.where)}
     return given.value

@@ -80,21 +80,17 @@ class ContextBudget:
         return head + self.talk + min(REPLY_TOKENS_MAX, self.context // REPLY_PART)
 
 
-def budget(
-    *, told: int | None, num_ctx: int | None, default: int, window: int | None
-) -> ContextBudget:
+def budget(*, told: int | None, num_ctx: int | None, default: int) -> ContextBudget:
     """Return the budget of a model.
 
     Args:
         told: The context that the server told, if it did.
         num_ctx: The context that the owner has set, if they have; then no more is used.
         default: The context where there is neither.
-        window: The tokens of a whole prompt that the owner has set, if they have.
     """
     sizes = [size for size in (told, num_ctx) if size]
     context = min(sizes) if sizes else default
-    own = int(context * WINDOW_SHARE)
-    return ContextBudget(context, min(window, context) if window else own, told=context == told)
+    return ContextBudget(context, int(context * WINDOW_SHARE), told=context == told)
 
 
 def fitting(

@@ -73,7 +73,7 @@ def expectations(validation: Validation) -> Iterator[str]:
     if behind := [o for o in validation.outcomes if o.behind_call]:
         words = f"Words stood behind a call in {len(behind)} replies, and are not heard."
         if validation.api == "openai":
-            words += " If this server runs tools by itself, set CAAL_SERVER_RUNS_TOOLS=on."
+            words += " If this server runs tools by itself, set CAAL_TOOL_CALLS=server."
         yield words
 
 

@@ -68,7 +68,8 @@ async def choose(settings: Settings, store: EvaluationStore | None = None) -> St
     session came to ask, else None."""
     validity = await find_validity(settings, store)
     if settings.tool_calls != "auto":
-        return StrategyChoice(settings.tool_calls, "configured (CAAL_TOOL_CALLS)", validity)
+        asking = "native" if settings.asks_natively else "text"
+        return StrategyChoice(asking, "configured (CAAL_TOOL_CALLS)", validity)
     if settings.api == "completions":
         return StrategyChoice("text", "the completions API takes no tools", validity)
     if validity.asking is not None:

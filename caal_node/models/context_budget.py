@@ -15,14 +15,12 @@ NAMES_SHOWN: Final = 5
 def budget_of(settings: Settings, told: int | None) -> ContextBudget:
     """Return the budget of the settings' model, whose server reads `told` tokens if it says so.
 
-    CAAL_NUM_CTX and CAAL_WINDOW_TOKENS narrow it where their owner has written them.
+    CAAL_NUM_CTX narrows it where its owner has written it.
     """
-    given = settings.model_fields_set
     return budget(
         told=told,
-        num_ctx=settings.num_ctx if "num_ctx" in given else None,
+        num_ctx=settings.num_ctx if "num_ctx" in settings.model_fields_set else None,
         default=settings.num_ctx,
-        window=settings.window_tokens if "window_tokens" in given else None,
     )
 
 

@@ -33,10 +33,10 @@ from caal_node.models.backends.livekit import LiveKitBackend
 from caal_node.models.backends.redacting import RedactingBackend, redacting
 from caal_node.models.chat_context import as_api_error, call_delta, to_items, to_schemas
 from caal_node.models.model_connection import AS_CONFIGURED, ModelConnection, ModelMemory, OnRequest
-from caal_node.models.model_settings import backend_of, chosen_settings, is_elsewhere, text_limits
+from caal_node.models.model_settings import backend_of, chosen_settings, is_elsewhere
 from caal_node.models.question import Question
 from caal_node.models.request_options import RequestOptions, given_timeout
-from caal_node.models.retry_policy import RetryPolicy, TextStyle
+from caal_node.models.retry_policy import RetryPolicy
 from caal_node.models.strategies.turn_limits import TurnClock
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.redaction.placeholders import PromptRedaction
@@ -155,7 +155,6 @@ __all__ = ["LLM", "REPLY_TOKENS", "SERVER_RUN"]
 REPLY_TOKENS: Final = 1024
 """Tokens of one reply: four minutes of speech. It ends a model that repeats itself for ever."""
 register()  # as LiveKit's plugins do when they are imported
-_ASKING: Final[Mapping[str, bool | None]] = {"auto": None, "native": True, "text": False}
 
 
 class LLM(llm.LLM[Literal["caal"]]):
@@ -173,7 +172,6 @@ class LLM(llm.LLM[Literal["caal"]]):
         base_url: The server's address. The API key of the settings is not sent to another one.
         api_key: Sent as a bearer token where the server wants one.
         native_tools: True or False settles how tools are asked for; None finds out by asking.
-        text_protocol: How calls are written where they are asked for by text.
         max_tokens: Tokens of one reply at most.
         tool_choice, parallel_tool_calls, extra_kwargs: Those of `chat` for every request.
         settings: Take the place of those of the environment and `caal.toml`.
@@ -181,8 +179,8 @@ class LLM(llm.LLM[Literal["caal"]]):
         memory: Makes what is told what is found out about the model of some settings, for the
             sessions to come; also about a model that is changed to.
         backend: Takes the place of a server, and of all settings.
-        options: Settings of that name (temperature, think, num_ctx, keep_alive), or arguments of
-            the backend (deadlines).
+        options: Settings of that name (temperature, think, num_ctx, keep_alive, tool_calls), or
+            arguments of the backend (deadlines).
 
     Raises:
         ConfigError: a value does not fit; the message names it and says what to write.
@@ -196,7 +194,6 @@ class LLM(llm.LLM[Literal["caal"]]):
         api_key: str | None = None,
         *,
         native_tools: NotGivenOr[bool | None] = NOT_GIVEN,
-        text_protocol: TextStyle | None = None,
         max_tokens: int = REPLY_TOKENS,
         tool_choice: NotGivenOr[llm.ToolChoice] = NOT_GIVEN,
         parallel_tool_calls: NotGivenOr[bool] = NOT_GIVEN,
@@ -209,7 +206,7 @@ class LLM(llm.LLM[Literal["caal"]]):
     ) -> None:
         super().__init__()
         if backend is None:
-            given = _given(model, api, base_url, api_key, text_protocol=text_protocol, **options)
+            given = _given(model, api, base_url, api_key, **options)
             settings = chosen_settings(settings or load_settings(), "LLM", given)
             backend = backend_of(settings, "LLM", given)
         self._settings: Settings = settings or Settings()
@@ -218,11 +215,11 @@ class LLM(llm.LLM[Literal["caal"]]):
         self._is_over = settings is None and isinstance(asked, LiveKitBackend)
         self._memory_of: Final = memory
         if not is_given(native_tools):
-            native_tools = _ASKING[self._settings.tool_calls]
+            native_tools = self._settings.asks_natively
         self._connection = ModelConnection(
             backend,
             native_tools,
-            text_protocol or self._settings.text_protocol,
+            self._settings.text_form,
             why=why,
             memory=memory and memory(self._settings),
         )
@@ -296,8 +293,8 @@ class LLM(llm.LLM[Literal["caal"]]):
         if is_given(model):
             new = ModelConnection(
                 backend_of(settings, "update_options", given),
-                _ASKING[settings.tool_calls],
-                settings.text_protocol,
+                settings.asks_natively,
+                settings.text_form,
                 memory=self._memory_of and self._memory_of(settings),
             )
             self._leave(self._connection)
@@ -329,7 +326,7 @@ class LLM(llm.LLM[Literal["caal"]]):
         new = ModelConnection(
             backend or backend_of(settings, "switch", given),
             native_tools,
-            settings.text_protocol,
+            settings.text_form,
             memory=described and described(settings),
         )
         try:
@@ -414,14 +411,13 @@ class LLM(llm.LLM[Literal["caal"]]):
             examples = {tool.id: examples_in(tool.__doc__) for tool in tools}
             self._last_tools = given, PromptTools(to_schemas(tools), examples)
         shown = self._last_tools[1]
-        limits = text_limits(self._settings)
         return Question(
             to_items(chat_ctx),
             shown,
             stream=stream,
             may_call=may_call,
-            limits=limits,
-            judges_calls=self._settings.needless_calls,
+            limits=self._settings.text_limits,
+            judges_calls=self._settings.checks.needless_calls,
         )
 
     async def warm(self, question: Question) -> None:

@@ -17,18 +17,17 @@ from caal_node.core.errors import ConfigError
 from caal_node.models.backends.base import Backend
 from caal_node.models.backends.factory import make_backend
 from caal_node.models.backends.redacting import redacting
-from caal_node.models.reply_limits import TextLimits
 from caal_node.redaction.placeholders import PromptRedaction
 
 OPTIONS: Final[Mapping[Api, tuple[str, ...]]] = {
     "ollama": ("think", "num_ctx", "keep_alive"),
     "embedded": ("think", "num_ctx"),
-    "openai": ("think", "server_runs_tools"),
+    "openai": ("think",),
 }
 """Settings that not every API takes, by those that do."""
 _OPTIONS: Final = frozenset(chain.from_iterable(OPTIONS.values()))
 _SETTINGS: Final = frozenset(
-    {"model", "api", "base_url", "api_key", "temperature", "text_protocol", *_OPTIONS}
+    {"model", "api", "base_url", "api_key", "temperature", "tool_calls", *_OPTIONS}
 )
 
 
@@ -69,6 +68,8 @@ def backend_of(settings: Settings, place: str, given: Mapping[str, Any]) -> Back
         options = {}  # The newest models refuse one.
     taken = OPTIONS.get(settings.api, ())
     options |= {name: getattr(settings, name) for name in taken}
+    if settings.api == "openai":
+        options["server_runs_tools"] = settings.server_runs_tools
     if unfit := [name for name in given if name in _OPTIONS and name not in taken]:
         apis = " and ".join(api for api, names in OPTIONS.items() if unfit[0] in names)
         raise ConfigError(f"{place}({unfit[0]}): only the api {apis} takes it; leave it out.")
@@ -97,15 +98,3 @@ def is_elsewhere(settings: Settings) -> bool:
     if settings.model.endswith(("-cloud", ":cloud")):
         return True
     return not is_of_this_network(urlsplit(settings.model_address).hostname or "")
-
-
-def text_limits(settings: Settings) -> TextLimits:
-    """Return what the settings allow a model that is asked by text."""
-    return TextLimits(
-        settings.text_iterations,
-        settings.text_calls,
-        settings.text_turn_calls,
-        settings.text_payload,
-        settings.text_observation,
-        settings.text_seconds,
-    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
+from caal_node.config.setting_tables import TextLimits
 from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import (
     CallItem,
@@ -20,7 +21,7 @@ from caal_node.core.prompt_files import fill
 from caal_node.core.turn import Turn
 from caal_node.grounding.reference_hint import hinted
 from caal_node.grounding.references import Reference
-from caal_node.models.reply_limits import AS_NATIVE, TextLimits
+from caal_node.models.reply_limits import AS_NATIVE
 from caal_node.reply_parser.escaping import escape_markers
 
 ITEMS_KEPT: Final = 256

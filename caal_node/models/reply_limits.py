@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from caal_node.config.setting_tables import TextLimits
 from caal_node.core.items import Item
 from caal_node.core.turn import Turn
 from caal_node.reply_parser import (
@@ -29,15 +29,13 @@ from caal_node.reply_parser import (
     UnspokenData,
 )
 
-CALLS_MAX: Final = 16
-"""Calls of one reply: one for each light of a flat. More is a list that never ends."""
-CALLS_PER_TURN_MAX: Final = 32
-"""Calls in all replies of one turn: two full replies, or four rounds of eight."""
+AS_NATIVE: Final = TextLimits()
+"""What holds for a server's own tool calls, whatever the settings say of text."""
+CALLS_MAX: Final = AS_NATIVE.calls
+CALLS_PER_TURN_MAX: Final = AS_NATIVE.turn_calls
 NAME_CHARS_MAX: Final = 64
 """Characters of a call's name, as many as the names of tools have."""
-ARGUMENTS_CHARS_MAX: Final = 32_768
-"""Characters of one call's arguments as JSON: 8,000 tokens, which a person would dictate for half
-an hour, or a page of text that the model wrote itself some ten times over."""
+ARGUMENTS_CHARS_MAX: Final = AS_NATIVE.payload
 SPEECH_CHARS_MAX: Final = 24_000
 """Characters of one reply that are heard: about 4,000 words, 27 minutes at 150 words a minute."""
 THINKING_CHARS_MAX: Final = 131_072
@@ -54,28 +52,6 @@ SLICE_CHARS: Final = 1_024
 _PROBE_CHARS: Final = 16
 """The end of a text by which its period is looked for."""
 
-
-@dataclass(frozen=True, slots=True)
-class TextLimits:
-    """What a model that is asked by text may do in one turn; the settings' `text_...`."""
-
-    iterations: int = 8
-    """Replies with calls. The next reply can only be speech."""
-    calls: int = CALLS_MAX
-    """Calls of one reply."""
-    turn_calls: int = CALLS_PER_TURN_MAX
-    """Calls of all replies of the turn."""
-    payload: int = ARGUMENTS_CHARS_MAX
-    """Characters of one call's arguments as JSON."""
-    observation: int = 3_000
-    """Characters of one result that the model reads, about 1,000 tokens. Of a longer one it reads
-    the structure and the ids."""
-    seconds: float = 60.0
-    """From the turn's first request on. After that the model may only speak."""
-
-
-AS_NATIVE: Final = TextLimits()
-"""What holds for a server's own tool calls, whatever the settings say of text."""
 
 Limit: TypeAlias = Literal["calls", "speech", "thinking", "size", "behind_call"]
 

@@ -9,14 +9,15 @@ local_models = true
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from caal_node.core.given_table import GivenTable, json_object
 
 # Finds what an owner's regular expression describes, in time that grows with the text alone.
 #
@@ -122,14 +123,12 @@ def _named(patterns: Mapping[str, str]) -> Mapping[str, str]:
     return patterns
 
 
-class RedactionSettings(BaseModel):
+class RedactionSettings(GivenTable):
     """What is redacted, beside the secrets that this process knows by their value.
 
     Those, and what looks like a secret, are taken out of what cloud models read and of events,
     logs, traces and transcripts in any case.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     personal: tuple[PersonalKind, ...] = ()
     """Kinds that are found without a pattern of the owner's."""
@@ -149,16 +148,7 @@ class RedactionSettings(BaseModel):
 
 
 def _table(value: Any) -> Any:
-    """Read the table from the environment, where it is JSON."""
-    if not isinstance(value, str):
-        return value
-    try:
-        table: object = json.loads(value)
-    except (ValueError, RecursionError):
-        table = None
-    if not isinstance(table, dict):
-        raise ValueError('write a JSON object such as {"personal": ["email"]}')
-    return cast("dict[str, Any]", table)
+    return json_object(value, '{"personal": ["email"]}')
 
 
 Redactions: TypeAlias = Annotated[RedactionSettings, BeforeValidator(_table)]

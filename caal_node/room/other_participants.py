@@ -110,7 +110,7 @@ logger = logging.getLogger("caal_node.room")
 
 CLOSED: Final = (
     "LiveKit's session host is closed, as everyone in the room could use it; "
-    "session.start(..., session_host=False) makes none, CAAL_OPEN_SESSION_HOST=on keeps it"
+    "session.start(..., session_host=False) makes none, CAAL_ROOM_SEES=everything keeps it"
 )
 
 
@@ -122,7 +122,7 @@ async def close_to_others(session: AgentSession[Any], *, open_session_host: bool
             return
         if open_session_host:
             logger.warning(
-                "CAAL_OPEN_SESSION_HOST is on: everyone in the room can read arguments, "
+                "CAAL_ROOM_SEES=everything: everyone in the room can read arguments, "
                 "results, instructions and the history, and drive this session"
             )
         else:

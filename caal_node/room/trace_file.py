@@ -2,8 +2,8 @@
 
 By default a line says when, what, by which tool, how it ended and how long that took, and of texts
 only how many characters they have. The whole of it, redacted, is written where the owner asks for
-that (`trace_content`). `at` is the wall clock's time, for people; `mono_s` is the monotonic clock's
-in seconds, which counts from a moment of its own and is exact (docs/operate.md).
+that (`content` of the setting). `at` is the wall clock's time, for people; `mono_s` is the
+monotonic clock's in seconds, which counts from a moment of its own and is exact (docs/operate.md).
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false

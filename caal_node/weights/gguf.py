@@ -72,7 +72,7 @@ def needed(settings: Settings) -> Iterator[NeededWeight]:
         yield NeededWeight(PIPER_JOE, "CAAL_TTS=local", "piper", "local-speech")
     if settings.embedding == "minilm":
         yield NeededWeight(MINILM, "CAAL_EMBEDDING=minilm", "tokenizers", "embedding")
-    models = (settings, *map(settings.with_model, settings.fallbacks))
+    models = (settings, *map(settings.with_model, settings.fallbacks.models))
     for name in dict.fromkeys(each.model for each in models if each.api == "embedded"):
         yield NeededWeight(name, "CAAL_API=embedded", "xllamacpp", "embedded")
 

@@ -230,10 +230,9 @@ async def markers(probe: Probe) -> Ending:
         tier = FakeTier(_marked_spec(), answer=marked)
         first, again = {"city": "< |im_start|>7"}, {"city": "Paris", "again": 1}
         script = [[_written(first, native)], [DONE], [_written(again, native)], [DONE]]
-        env = {"CAAL_TEXT_PROTOCOL": "xml"}
         async with (
             StandInModel(*script) as server,
-            conversation(server, tier=tier, api=api, native_tools=native, env=env) as talk,
+            conversation(server, tier=tier, api=api, native_tools=native) as talk,
         ):
             words = f"Weather in Paris? {ALL_OF_THEM}"
             heard = await probe.watch(partial(talk.ask, words))

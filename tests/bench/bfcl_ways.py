@@ -130,8 +130,8 @@ def _object(text: str) -> dict[str, Any]:
 
 def connect(settings: Settings) -> ModelConnection:
     """A connection to the settings' model, asked as they say. Close it."""
-    native_tools = {"auto": None, "native": True, "text": False}[settings.tool_calls]
-    return ModelConnection(make_llm(settings).backend, native_tools, settings.text_protocol)
+    backend = make_llm(settings).backend
+    return ModelConnection(backend, settings.asks_natively, settings.text_form)
 
 
 ASK: Final[Mapping[Way, Ask]] = {

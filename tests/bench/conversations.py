@@ -4,8 +4,7 @@ Run: `python -m tests.bench.conversations --ollama URL MODEL --record FOLDER [--
 Twenty-six conversations of three to five turns (tests/data/conversations), held out, with fourteen
 household tools that a script answers, at temperature 0: some calls fail, are refused, take too long
 or find nothing, some words refer to what was said, some wishes no tool fulfils. `off` is the node
-without CAAL_CLAIMS, CAAL_FACTS, CAAL_REFERENCES and CAAL_NEEDLESS_CALLS, `on` with them at their
-defaults. `claims` are turns in which something was claimed
+with CAAL_CHECKS=hedges, `on` with all of them. `claims` are turns in which something was claimed
 that no call has done, `wrong` those with a fact that is in no result, `right` those with the right
 calls and no others, `needless` the calls beside them; `extra` are requests beyond one and one more
 for each round of calls, `most` the most of them in a turn; `prefix` is how many requests left what
@@ -43,16 +42,7 @@ TURN_S: Final = 600.0
 """Seconds of a turn at most, of a slow model that is asked six times."""
 CALL_S: Final = "1"
 """Seconds of a call at most: the household answers at once, or not at all."""
-ALL_OFF: Final[Mapping[str, str]] = {
-    "CAAL_CLAIMS": "off",
-    "CAAL_FACTS": "off",
-    "CAAL_REFERENCES": "off",
-    "CAAL_NEEDLESS_CALLS": "off",
-}
-CHECKS: Final[Mapping[str, Mapping[str, str]]] = {
-    "off": ALL_OFF,
-    "on": {},
-}
+CHECKS: Final[Mapping[str, Mapping[str, str]]] = {"off": {"CAAL_CHECKS": "hedges"}, "on": {}}
 COLUMNS: Final = (
     "checks", "turns", "claims", "wrong", "wrong %", "right", "needless", "requests", "extra",
     "most", "prefix", "s a turn",

@@ -88,9 +88,8 @@ async def _caal(
         {
             "CAAL_CUES": "off",
             "CAAL_MCP_SERVERS": str(servers),
-            # No window is cut, here as in LiveKit's own client: all of them carry every turn.
+            # Large enough that no window is cut, as in LiveKit's own client.
             "CAAL_NUM_CTX": str(engine.context_tokens),
-            "CAAL_WINDOW_TOKENS": str(engine.context_tokens),
             **values,
         },
         rules,
@@ -137,7 +136,7 @@ def on_demand_by_text(setting: Setting) -> AsyncGenerator[Session]:
 
 def without_hints(setting: Setting) -> AsyncGenerator[Session]:
     """`whole`, but nobody says what "the second one" means."""
-    return _whole(setting, CAAL_REFERENCES="off")
+    return _whole(setting, CAAL_CHECKS="claims,facts,hedges,needless_calls")
 
 
 def tools_dropped(setting: Setting) -> AsyncGenerator[Session]:

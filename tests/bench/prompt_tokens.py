@@ -43,10 +43,11 @@ from tests.bench.table import print_table
 
 READ_TOKENS_PER_S: Final = 90.0
 """Prompt tokens a second that the modelled wait assumes."""
-CONTEXT_TOKENS: Final = 24_576
-"""Room for fifty tools as their servers describe them, and for twelve turns behind them."""
-CONTEXT_A_TOOL: Final = 280
-"""Tokens of room for each of more tools: one takes some 210 as its server describes it."""
+CONTEXT_TOKENS: Final = 32_768
+"""Three quarters of it, a whole prompt, hold fifty tools as their servers describe them, and twelve
+turns behind them."""
+CONTEXT_A_TOOL: Final = 374
+"""Tokens of context for each of more tools: one takes some 210 as its server describes it."""
 DEFAULT_TOOLS: Final = (50,)
 DEFAULT_LAYOUTS: Final = ("on-demand", "on-demand-text", "whole", "livekit-openai")
 _NO_CONTEXT: Final = 512

@@ -110,7 +110,9 @@ class Measured:
 async def opened(backend: Backend, turns: tuple[Turn, ...]) -> AsyncGenerator[AgentConversation]:
     """A room that is ready for its first turn."""
     model = LLM(backend=backend, native_tools=True)
-    settings = plain_settings(CAAL_NUM_CTX=str(CONTEXT_TOKENS), CAAL_MCP_TOKENS=str(CONTEXT_TOKENS))
+    settings = plain_settings(
+        CAAL_NUM_CTX=str(CONTEXT_TOKENS), CAAL_TOOL_TOKENS=str(CONTEXT_TOKENS)
+    )
     agent = CaalAgent(settings=settings, tiers={"n8n": FakeTier(*specs(turns), answer=_answer)})
     try:
         async with AgentConversation(agent, model, turn_s=DEADLINE_S) as talk:

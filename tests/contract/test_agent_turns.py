@@ -446,6 +446,10 @@ async def test_the_prompt_of_a_turn_begins_with_the_bytes_of_the_one_before() ->
             assert json.dumps(before["tools"]) == json.dumps(after["tools"])
 
 
+class Forgetful(CaalAgent):
+    window_turns = 4
+
+
 async def test_the_data_of_a_call_outlives_the_window() -> None:
     hotels = [{"name": "Ritz"}, {"name": "Savoy"}, {"name": "Plaza"}]
 
@@ -454,7 +458,7 @@ async def test_the_data_of_a_call_outlives_the_window() -> None:
 
     async with (
         StandInModel([WEATHER], ["Three hotels."], *[["Fine."]] * 8, ["The Savoy."]) as server,
-        conversation(server, tier=FakeTier(answer=listed), env={"CAAL_WINDOW_TURNS": "4"}) as talk,
+        conversation(server, agent=Forgetful, tier=FakeTier(answer=listed)) as talk,
     ):
         await talk.ask("hotels?")
         for n in range(8):

@@ -14,6 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from caal_node.agent import CaalAgent
 from caal_node.config.process_guard import ALLOW_CONTENT
+from caal_node.config.setting_tables import Trace
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.factories import make_llm
 from caal_node.models.llm import LLM
@@ -162,6 +163,7 @@ def test_a_program_that_wants_whole_spans_says_so(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_trace_is_written_where_the_settings_say(tmp_path: Path) -> None:
-    settings = plain_settings(CAAL_TRACE=str(tmp_path / "t.jsonl"), CAAL_TRACE_CONTENT="on")
-    assert settings.trace == tmp_path / "t.jsonl"
-    assert settings.trace_content
+    file = tmp_path / "t.jsonl"
+    assert plain_settings(CAAL_TRACE=str(file)).trace == Trace(file=file)
+    whole = plain_settings(CAAL_TRACE=json.dumps({"file": str(file), "content": True}))
+    assert whole.trace == Trace(file=file, content=True)

@@ -148,7 +148,7 @@ async def test_words_behind_a_call_are_found_and_may_be_a_servers_own_run() -> N
         result = await found(server, api="openai", base_url=server.openai_url)
     behind = {o.case for o in result.outcomes if o.behind_call}
     assert "Set a timer for six minutes." in behind
-    assert "CAAL_SERVER_RUNS_TOOLS=on" in "\n".join(expectations(result))
+    assert "CAAL_TOOL_CALLS=server" in "\n".join(expectations(result))
     assert [o for o in result.outcomes if o.mark != "right"] == []  # Nobody hears the words.
 
 

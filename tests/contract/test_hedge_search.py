@@ -48,7 +48,9 @@ async def test_a_hedge_after_another_tool_is_searched_for_too() -> None:
             [Call("get_weather", {"city": "Paris"})], [HEDGE], [HEDGE], ["The blue team won."]
         ) as server,
         # Else nobody needs the weather for this.
-        conversation(server, tier=tier, env={"CAAL_NEEDLESS_CALLS": "off"}) as talk,
+        conversation(
+            server, tier=tier, env={"CAAL_CHECKS": "claims,facts,hedges,references"}
+        ) as talk,
     ):
         assert await talk.ask("who won the match last night?") == "The blue team won."
         assert tier.calls[1:] == ASKED
@@ -82,7 +84,7 @@ async def test_a_turn_searches_once_and_then_says_what_was_found() -> None:
     ("tier", "env"),
     [
         (FakeTier(weather_spec()), {}),
-        (FakeTier(SEARCH), {"CAAL_SEARCH_IF_HEDGED": "off"}),
+        (FakeTier(SEARCH), {"CAAL_CHECKS": "claims,facts,needless_calls,references"}),
     ],
     ids=["no search tool", "switched off"],
 )

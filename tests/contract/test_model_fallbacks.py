@@ -227,7 +227,8 @@ async def chain_of(settings: Settings) -> AsyncIterator[list[str]]:
 
 def with_fallbacks(first: StandInModel, *others: StandInModel, **more: Any) -> Settings:
     references = tuple(ModelReference(o.model, "ollama", o.url) for o in others)
-    return Settings(ollama_host=first.url, model=first.model, fallbacks=references, **more)
+    fallbacks = {"models": references, **more}
+    return Settings(ollama_host=first.url, model=first.model, fallbacks=fallbacks)  # pyright: ignore[reportArgumentType]
 
 
 async def test_failed_fallbacks_are_left_out_and_only_validated_ones_stay_where_wished(
@@ -245,7 +246,7 @@ async def test_failed_fallbacks_are_left_out_and_only_validated_ones_stay_where_
         async with chain_of(with_fallbacks(main, *others)) as names:
             assert names == ["main", "passed", "untried", "stale"]
         assert "the fallback failed is left out: failed, validated, 0 of" in caplog.text
-        only = with_fallbacks(main, *others, use_only_validated_fallbacks=True)
+        only = with_fallbacks(main, *others, only_validated=True)
         async with chain_of(only) as names:
             assert names == ["main", "passed"]
         assert "the model has changed since" in caplog.text
@@ -257,7 +258,7 @@ async def test_the_sessions_own_model_stays_whatever_was_found(
 ) -> None:
     async with StandInModel() as server:
         await keep(finding(server, passed=False))
-        async with chain_of(with_fallbacks(server, use_only_validated_fallbacks=True)) as names:
+        async with chain_of(with_fallbacks(server, only_validated=True)) as names:
             assert names == ["stand-in"]
         assert "stand-in did not pass validation" in caplog.text
 

@@ -231,7 +231,10 @@ async def test_of_a_conversation_no_output_holds_a_secret(
         for name, value in SETTINGS.items():
             monkeypatch.setenv(name, value)
         settings: Settings = load_settings(
-            {**variables, "CAAL_TRACE_CONTENT": "on" if whole else "off"},
+            {
+                **variables,
+                "CAAL_TRACE": json.dumps({"file": variables["CAAL_TRACE"], "content": whole}),
+            },
             tmp_path / "no-such-caal.toml",
         )
         agent = Leaky(settings=settings, warm=False)

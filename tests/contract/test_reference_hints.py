@@ -81,11 +81,11 @@ async def test_the_name_follows_the_words_and_is_gone_in_the_next_request(native
 
 async def test_without_the_setting_and_without_a_reference_a_prompt_is_as_ever() -> None:
     bodies: list[list[str]] = []
-    for setting in ("on", "off"):
+    for setting in ("on", "claims,facts,hedges,needless_calls"):
         replies = ([FIND], ["Roma and Bella."], ["Good night."], ["Twelve."])
         async with (
             StandInModel(*replies) as server,
-            conversation(server, tier=shops_tier(), env={"CAAL_REFERENCES": setting}) as talk,
+            conversation(server, tier=shops_tier(), env={"CAAL_CHECKS": setting}) as talk,
         ):
             for words in ("find me shops", "good night", WORDS):
                 await talk.ask(words)

@@ -60,7 +60,7 @@ async def test_a_call_in_text_ends_the_request_whatever_was_made_up_behind_it(
 ) -> None:
     async with (
         StandInModel([IN_TEXT[form] + invented, Hang()], ["It is 21."]) as server,
-        conversation(server, native_tools=False, text_protocol="jsonl", env=env) as talk,
+        conversation(server, native_tools=False, tool_calls="jsonl", env=env) as talk,
     ):
         async with asyncio.timeout(10):
             assert await talk.ask("weather in Paris?") == "It is 21."
@@ -152,7 +152,7 @@ async def test_a_silent_run_is_seen_by_what_no_model_can_write(reply: list[Any])
 async def test_a_setting_settles_what_cannot_be_seen(env: dict[str, str]) -> None:
     async with (
         StandInModel([WEATHER, "It is 21.", End()], [WEATHER, End()], ["It is 22."]) as server,
-        conversation(server, api="openai", env=env, server_runs_tools=True) as talk,
+        conversation(server, api="openai", env=env, tool_calls="server") as talk,
     ):
         assert await talk.ask("weather in Paris?") == "It is 21."
         assert talk.tier.calls == []

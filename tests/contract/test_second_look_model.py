@@ -26,7 +26,7 @@ class House(CaalAgent):
         self.ran: list[str] = []
         path = folder / "caal.toml"
         path.write_text(f'[tools]\nsecond_look_model = "{reference}"\n', "utf-8")
-        settings = load_settings({"CAAL_CUES": "off", "CAAL_NEEDLESS_CALLS": "off"}, path)
+        settings = load_settings({"CAAL_CUES": "off", "CAAL_CHECKS": "off"}, path)
         super().__init__(settings=settings, tiers={}, warm=False)
 
     @function_tool

@@ -132,7 +132,7 @@ async def test_by_text_the_told_name_is_called_as_it_is() -> None:
     tier = FakeTier(*(spec(f"tool_{number}") for number in range(60)), weather_spec())
     async with (
         StandInModel([call], ['{"say": "Sunny."}']) as server,
-        conversation(server, tier=tier, native_tools=False, text_protocol="auto") as talk,
+        conversation(server, tier=tier, native_tools=False) as talk,
     ):
         assert await talk.ask("how is the weather in Paris") == "Sunny."
         assert tier.calls == [("get_weather", {"city": "Paris"})]

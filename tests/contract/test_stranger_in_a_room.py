@@ -189,7 +189,9 @@ async def turn_beside_stranger(livekit: LiveKit, **variables: str) -> AsyncGener
         if isinstance(event, TurnEnded):
             over.set()
 
-    settings = plain_settings(CAAL_CUES="off", CAAL_NEEDLESS_CALLS="off", **variables)
+    settings = plain_settings(
+        CAAL_CUES="off", CAAL_CHECKS="claims,facts,hedges,references", **variables
+    )
     agent = Looker(settings=settings, tiers={}, warm=False, on_event=note)
     call = ScriptedCall("look", {"place": f"{MARKER}-argument"})
     model = ScriptedModel([call], ANSWER, "I will not.", "I will not.", "I will not.")
@@ -266,7 +268,7 @@ async def test_a_stranger_in_the_room_reads_no_secret_and_drives_nothing(livekit
 
 async def test_an_open_session_host_gives_a_stranger_everything(livekit: LiveKit) -> None:
     """What the test above looks for is there to be found, where the owner opens it by name."""
-    async with turn_beside_stranger(livekit, CAAL_OPEN_SESSION_HOST="on") as talk:
+    async with turn_beside_stranger(livekit, CAAL_ROOM_SEES="everything") as talk:
         stranger = talk.stranger
 
         def leaked() -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from livekit import rtc
 from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, APIConnectOptions, tts, utils
 from livekit.agents.voice import io
 
+from caal_node.agent import CaalAgent
 from caal_node.core.events import Spoken
 from tests.conversation import Conversation, conversation
 from tests.stand_in_model import StandInModel
@@ -95,9 +94,15 @@ async def test_a_session_without_a_voice_tells_what_would_be_said() -> None:
         assert squeezed(await talk.ask("Hello?")) == squeezed(SAID)
 
 
-@pytest.mark.parametrize("env", [{"CAAL_SPEAKABLE": "off"}])
-async def test_the_setting_leaves_the_text_to_livekits_filters(env: Mapping[str, str]) -> None:
-    async with StandInModel(["It is **21 °C**."]) as server, conversation(server, env=env) as talk:
+class AsWritten(CaalAgent):
+    speakable = False
+
+
+async def test_a_class_can_leave_the_text_to_livekits_filters() -> None:
+    async with (
+        StandInModel(["It is **21 °C**."]) as server,
+        conversation(server, agent=AsWritten) as talk,
+    ):
         assert await spoken_aloud(talk) == "It is 21 °C."
 
 

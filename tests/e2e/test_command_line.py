@@ -177,7 +177,7 @@ async def test_chat_in_a_pipe_takes_the_next_line_for_the_answer(tmp_path: Path)
         ("chat", {"CAAL_DETECTION": "sometimes"}, "CAAL_DETECTION"),
         ("chat", {"OLLAMA_HOST": "ftp://x"}, "OLLAMA_HOST"),
         ("chat", {"CAAL_AGENT": "nowhere:Agent"}, "CAAL_AGENT"),
-        ("tools", {"CAAL_CUE_TOOL": "missing.wav"}, "missing.wav"),
+        ("tools", {"CAAL_CUES": "missing"}, "tool.wav"),
     ],
 )
 def test_a_wrong_setting_is_one_line_that_names_it(

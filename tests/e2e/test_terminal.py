@@ -235,7 +235,9 @@ async def test_fallbacks_that_all_fail_are_one_line_with_the_setting(folder: Pat
 
     async with StandInModel(answer=answer) as model:
         with chat(
-            model, folder, CAAL_FALLBACKS=f"other@{model.url}", CAAL_FALLBACK_AFTER="1"
+            model,
+            folder,
+            CAAL_FALLBACKS=json.dumps({"models": [f"other@{model.url}"], "after": 1}),
         ) as terminal:
             await terminal.asks()
             for words in ("please go", "please go on"):  # LiveKit says more the second time

@@ -60,7 +60,7 @@ async def until(true: Callable[[], bool]) -> None:
 async def test_a_poll_takes_a_workflow_that_is_published_into_a_live_conversation() -> None:
     name = new_name("lights")
     call = Call(name, {"action": "on", "room": "kitchen"}, id="c1")
-    tier: Any = n8n_tier(settings(N8N_POLL="0.5"))
+    tier: Any = n8n_tier(settings(), poll_s=0.5)
     async with (
         StandInModel(["Hello."], [call]) as server,
         conversation(

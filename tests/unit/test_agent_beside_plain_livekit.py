@@ -474,8 +474,12 @@ class TestWhatDiffersAndSaysSo:
             raise KeyError(how)
 
         calls = [[ScriptedCall("act", {"how": how})] for how in ("long", "late", "told", "hunter2")]
-        settings = plain_settings(CAAL_OWN_TOOLS="bounded", CAAL_TOOL_TIMEOUT="0.05")
-        agent = CaalAgent(settings=settings, tiers={}, warm=False, tools=[act])
+
+        class Bounded(CaalAgent):
+            own_tools = "bounded"
+
+        settings = plain_settings(CAAL_TOOL_TIMEOUT="0.05")
+        agent = Bounded(settings=settings, tiers={}, warm=False, tools=[act])
         async with AgentConversation(agent, ScriptedModel(*calls, "Done.")) as talk:
             await talk.say("go")
             told = [i.output for i in talk.history if isinstance(i, llm.FunctionCallOutput)]

@@ -36,6 +36,7 @@ from caal_node.cli.checks.model import (
 from caal_node.cli.checks.room import check_livekit
 from caal_node.cli.checks.tools import check_mcp, check_n8n
 from caal_node.cli.doctor import run_checks
+from caal_node.config.setting_tables import Cues
 from caal_node.config.settings import Settings
 from caal_node.control.rooms import LiveKitRooms
 from caal_node.policy.policy import Policy
@@ -248,7 +249,7 @@ async def test_an_open_session_host_is_warned_of(monkeypatch: pytest.MonkeyPatch
         livekit_api_secret=SecretStr("secret"),
     )
     assert len(await check_livekit(settings)) == 2
-    *_, host = await check_livekit(settings.model_copy(update={"open_session_host": True}))
+    *_, host = await check_livekit(settings.model_copy(update={"room_sees": "everything"}))
     assert (host.name, host.status) == ("session host", "warn")
     assert "everyone in a room" in host.found
 
@@ -315,19 +316,22 @@ async def test_a_missing_command_fails_and_names_its_server(tmp_path: Path) -> N
 
 
 async def test_a_cue_that_cannot_be_read_fails_and_names_its_variable(tmp_path: Path) -> None:
-    bad, good = tmp_path / "bad.wav", tmp_path / "good.wav"
+    bad, good = tmp_path / "error.wav", tmp_path / "tool.wav"
     bad.write_bytes(b"RIFF")
     with wave.open(str(good), "wb") as file:
         file.setparams((1, 2, 48_000, 0, "NONE", ""))
         file.writeframes(b"\x10\x00" * 4800)
-    checks = await local.check_cues(Settings(cue_tool=good, cue_error=bad))
+    checks = await local.check_cues(Settings(cues=Cues(folder=tmp_path)))
     [check] = checks
     assert check.status == "fail"
-    assert "CAAL_CUE_ERROR" in check.found
+    assert f"CAAL_CUES: {bad}" in check.found
     assert "PCM" in check.fix
-    [check] = await local.check_cues(Settings(cue_tool=good))
+    [check] = await local.check_cues(Settings(cues=Cues(on=False, folder=tmp_path)))
+    assert check.found == "off"
+    bad.unlink()
+    [check] = await local.check_cues(Settings(cues=Cues(folder=tmp_path)))
     assert check.status == "ok"
-    [check] = await local.check_cues(Settings(cues=False, cue_error=bad))
+    [check] = await local.check_cues(Settings(cues=Cues(on=False)))
     assert check.found == "off"
 
 

@@ -198,7 +198,11 @@ async def test_without_a_model_it_asks_that_of_the_settings_and_closes_it() -> N
 
 async def test_what_a_program_knows_is_read_in_the_next_turn_and_outlives_the_window() -> None:
     model = ScriptedModel(*["Yes."] * 9)
-    agent = Kitchen(settings=plain_settings(CAAL_WINDOW_TURNS="4"))
+
+    class Forgetful(Kitchen):
+        window_turns = 4
+
+    agent = Forgetful(settings=plain_settings())
     async with Conversation(agent, model) as conversation:
         await conversation.say("hello")
         agent.tool_data.add("doorbell", {"seen": "a parcel"})

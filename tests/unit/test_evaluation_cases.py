@@ -242,8 +242,8 @@ def test_the_report_says_what_to_expect_by_voice() -> None:
     assert "9.0 s" in poor
     assert "feels slow" in poor
     assert f"in {len(slow)} replies" in poor
-    assert "CAAL_SERVER_RUNS_TOOLS=on" in poor
-    assert "CAAL_SERVER_RUNS_TOOLS" not in "\n".join(expectations(replace(found, api="ollama")))
+    assert "CAAL_TOOL_CALLS=server" in poor
+    assert "CAAL_TOOL_CALLS" not in "\n".join(expectations(replace(found, api="ollama")))
     assert "What to expect by voice:" in markdown(found)
 
 

@@ -97,7 +97,7 @@ async def test_behind_a_result_with_nothing_in_it_a_hedge_may_be_said(result: An
 
 
 async def test_it_can_be_switched_off() -> None:
-    async with Talk([CALL], HEDGE, CAAL_FACTS="off") as talk:
+    async with Talk([CALL], HEDGE, CAAL_CHECKS="claims,hedges,needless_calls,references") as talk:
         assert (await talk.say(ASKED)).text == HEDGE
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from livekit.agents import function_tool, llm
 
 from caal_node.agent import CaalAgent
+from caal_node.config.setting_tables import Checks
 from caal_node.config.settings import Settings
 from caal_node.context.token_estimate import PromptTools
 from caal_node.core.errors import ConfigError
@@ -597,30 +598,18 @@ def test_a_known_number_of_weights_counts_more_than_a_name(name: str) -> None:
 
 
 def test_the_setting_switches_the_judge() -> None:
-    assert plain_settings().needless_calls
-    assert not plain_settings(CAAL_NEEDLESS_CALLS="off").needless_calls
-
-
-@pytest.mark.parametrize(
-    ("variable", "former"),
-    [
-        ("CAAL_NEEDLESS_CALLS", "ask"),
-        ("CAAL_REFERENCES", "hint"),
-        ("CAAL_CLAIMS", "check"),
-        ("CAAL_FACTS", "empty"),
-        ("CAAL_FACTS", "check"),
-    ],
-)
-def test_a_former_word_of_a_switch_is_answered_by_the_present_ones(
-    variable: str, former: str
-) -> None:
-    with pytest.raises(ConfigError, match=f"{variable}.*'{former}' does not fit; write on or off"):
-        plain_settings(**{variable: former})
+    assert plain_settings().checks == Checks()
+    assert not plain_settings(CAAL_CHECKS="off").checks.needless_calls
+    assert plain_settings(CAAL_CHECKS="claims, facts").checks == Checks(
+        hedges=False, needless_calls=False, references=False
+    )
+    with pytest.raises(ConfigError, match="'ask' does not fit; write on, off, or names of claims"):
+        plain_settings(CAAL_CHECKS="ask")
 
 
 def test_the_setting_reaches_the_question_of_an_ordinary_agent() -> None:
     for value in (True, False):
-        settings = Settings(needless_calls=value)
+        settings = Settings(checks=Checks(needless_calls=value))
         model = LLM("qwen3:8b", settings=settings)
         asked = model.question(llm.ChatContext.empty(), [])
         assert asked.judges_calls is value
@@ -650,7 +639,7 @@ async def test_in_a_conversation_a_needless_call_runs_nothing_and_is_answered(
 
 
 async def test_in_a_conversation_every_call_runs_where_the_setting_is_off() -> None:
-    agent = _Mailbox(CAAL_NEEDLESS_CALLS="off")
+    agent = _Mailbox(CAAL_CHECKS="off")
     model = ScriptedModel([ScriptedCall("check_mail", {"sender": "Bob"})], "There is no mail.")
     async with AgentConversation(agent, model) as conversation:
         await conversation.say(HAMLET)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from caal_node.config.setting_tables import Fallbacks
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.addresses import APIS, ModelReference, parse_reference
 from caal_node.core.errors import ConfigError
@@ -53,7 +54,7 @@ def test_fallbacks_are_named_in_the_environment_and_in_the_file(tmp_path: Path) 
     path = tmp_path / "caal.toml"
     by_env = load_settings({"CAAL_FALLBACKS": "a, openai:b:1b@http://h/v1"}, path)
     path.write_text('fallbacks = ["a", "openai:b:1b@http://h/v1"]\n', encoding="utf-8")
-    assert by_env.fallbacks == load_settings({}, path).fallbacks == wanted
+    assert by_env.fallbacks == load_settings({}, path).fallbacks == Fallbacks(models=wanted)
     with pytest.raises(ConfigError, match=r"CAAL_FALLBACKS.*begin with http"):
         load_settings({"CAAL_FALLBACKS": "a@ftp://h"}, path)
 

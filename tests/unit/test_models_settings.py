@@ -75,7 +75,7 @@ WRONG = [
     ("temperature", 3, "CAAL_TEMPERATURE"),
     ("think", "sometimes", "CAAL_THINK"),
     ("keep_alive", "a while", "CAAL_KEEP_ALIVE"),
-    ("text_protocol", "yaml", "CAAL_TEXT_PROTOCOL"),
+    ("tool_calls", "yaml", "CAAL_TOOL_CALLS"),
     ("model", "", "CAAL_MODEL"),
     ("base_url", "ftp://box", "CAAL_BASE_URL"),
 ]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from caal_node.config.setting_tables import TextLimits
 from caal_node.context.schemas import catalogue
 from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
@@ -17,7 +18,6 @@ from caal_node.core.tool_spec import Example
 from caal_node.models.backends.base import GeneratedToken, ReplyDone, TextChunk, Usage
 from caal_node.models.backends.tool_calls import to_messages
 from caal_node.models.question import Question
-from caal_node.models.reply_limits import TextLimits
 from caal_node.models.retry_policy import repaired
 from caal_node.models.strategies import (
     CallStrategy,
@@ -263,7 +263,7 @@ def _rounds(count: int) -> list[Item]:
 
 
 def test_a_turn_ends_after_so_many_replies() -> None:
-    go, limits = UserItem("go"), TextLimits(iterations=8)
+    go, limits = UserItem("go"), TextLimits(replies=8)
     for items, may in (
         ((go, *_rounds(7)), True),
         ((go, *_rounds(8)), False),

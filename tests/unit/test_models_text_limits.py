@@ -10,13 +10,10 @@ import pytest
 from livekit.agents import function_tool
 
 from caal_node.agent import CaalAgent
-from caal_node.config.settings import Settings
 from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.models.backends.base import TextChunk
-from caal_node.models.model_settings import text_limits
 from caal_node.models.question import Question
-from caal_node.models.reply_limits import TextLimits
 from caal_node.models.strategies.json_reply import JsonReplyStrategy, reply_schema
 from caal_node.models.strategies.text_protocol import TextProtocolStrategy
 from caal_node.models.strategies.turn_limits import TurnClock
@@ -38,8 +35,10 @@ class Notebook(CaalAgent):
         return {"notes": [{"id": n, "text": "x" * 100} for n in range(20)]}
 
 
-async def turn(model: ScriptedModel, **env: str) -> TurnRecord:
-    settings = plain_settings(CAAL_TOOL_CALLS="text", CAAL_MAX_TOOL_ROUNDS="8", **env)
+async def turn(model: ScriptedModel, **limits: float) -> TurnRecord:
+    settings = plain_settings(
+        CAAL_TOOL_CALLS="text", CAAL_MAX_TOOL_ROUNDS="8", CAAL_TEXT_LIMITS=json.dumps(limits)
+    )
     agent = Notebook(settings=settings, tiers={}, warm=False)
     async with AgentConversation(agent, model) as talk:
         return await talk.say("note one, two and three")
@@ -49,44 +48,40 @@ def by_text(*replies: str) -> ScriptedModel:
     return ScriptedModel(*replies, native_tools=False)
 
 
-def test_the_defaults_are_those_of_the_code() -> None:
-    assert text_limits(Settings()) == TextLimits()
-
-
 async def test_without_any_setting_three_rounds_of_calls_are_made() -> None:
     record = await turn(by_text(calls("one"), calls("two"), calls("three"), SAY))
     assert [call.outcome for call in record.calls] == ["ok"] * 3
 
 
 @pytest.mark.parametrize(
-    ("env", "replies", "made"),
+    ("limits", "replies", "made"),
     [
-        ({"CAAL_TEXT_ITERATIONS": "1"}, [calls("one"), SAY], 1),
-        ({"CAAL_TEXT_CALLS": "2"}, [calls("one", "two", "three"), SAY], 2),
-        ({"CAAL_TEXT_TURN_CALLS": "1"}, [calls("one", "two"), SAY], 1),
-        ({"CAAL_TEXT_SECONDS": "0.01"}, [calls("one"), SAY], 1),
+        ({"replies": 1}, [calls("one"), SAY], 1),
+        ({"calls": 2}, [calls("one", "two", "three"), SAY], 2),
+        ({"turn_calls": 1}, [calls("one", "two"), SAY], 1),
+        ({"seconds": 0.01}, [calls("one"), SAY], 1),
     ],
 )
-async def test_what_a_limit_ends(env: dict[str, str], replies: list[str], made: int) -> None:
+async def test_what_a_limit_ends(limits: dict[str, Any], replies: list[str], made: int) -> None:
     model = by_text(*replies)
-    record = await turn(model, **env)
+    record = await turn(model, **limits)
     assert sum(call.outcome == "ok" for call in record.calls) == made
     assert record.text == "Done."
-    if "CAAL_TEXT_CALLS" not in env:
+    if "calls" not in limits:
         assert model.requests[-1].schema == reply_schema(()), "the model may only speak"
 
 
 async def test_arguments_beyond_the_payload_are_not_sent_to_a_tool() -> None:
     model = by_text(calls("one " * 100), calls("one"), SAY)
-    record = await turn(model, CAAL_TEXT_PAYLOAD="256")
+    record = await turn(model, payload=256)
     assert [call.outcome for call in record.calls] == ["ok"]
 
 
 async def test_a_longer_observation_is_an_outline() -> None:
     seen: list[int] = []
-    for chars in ("3000", "500"):
+    for chars in (3000, 500):
         model = by_text(calls("one"), SAY)
-        await turn(model, CAAL_TEXT_OBSERVATION=chars)
+        await turn(model, observation=chars)
         last = model.requests[-1].items[-1]
         assert isinstance(last, UserItem)
         assert "notes" in last.text

@@ -113,7 +113,7 @@ async def test_a_refusal_behind_a_call_is_heard() -> None:
 
 
 async def test_nothing_is_asked_again_where_claims_are_not_checked() -> None:
-    async with Talk(REFUSED, CAAL_CLAIMS="off") as talk:
+    async with Talk(REFUSED, CAAL_CHECKS="off") as talk:
         assert (await talk.say(ASKED)).text == REFUSED
 
 

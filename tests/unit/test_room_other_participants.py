@@ -59,7 +59,7 @@ async def test_the_session_host_is_closed_however_the_session_was_started(
 async def test_an_owner_opens_the_session_host_by_name_and_is_warned(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with started(an_agent(CAAL_OPEN_SESSION_HOST="on")) as (session, topics):
+    async with started(an_agent(CAAL_ROOM_SEES="everything")) as (session, topics):
         assert HOST in topics
         assert listeners_of_hosts(session)
     assert "everyone in the room" in caplog.text

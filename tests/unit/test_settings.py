@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -11,10 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from caal_node.agent import CaalAgent
 from caal_node.cli.init import write_examples
 from caal_node.config.env_file import read_env_file
 from caal_node.config.file import unknown_variables, variable
-from caal_node.config.settings import FIELDS, OLDER_NAMES, Settings, hidden_lines, load_settings
+from caal_node.config.removed import REMOVED
+from caal_node.config.setting_tables import Cues, Fallbacks, Trace
+from caal_node.config.settings import FIELDS, Settings, hidden_lines, load_settings
+from caal_node.core.addresses import ModelReference
 from caal_node.core.errors import ConfigError
 from caal_node.core.tool_spec import Example
 
@@ -41,7 +46,7 @@ def test_without_anything_set_the_defaults_hold(tmp_path: Path) -> None:
     assert settings.ollama_host == "http://127.0.0.1:11434"
     assert settings.max_tool_rounds == 4
     assert settings.mcp_servers == Path("mcp_servers.json")
-    assert settings.cues is True
+    assert settings.cues.on is True
     assert settings.think is False
 
 
@@ -72,7 +77,7 @@ def test_every_setting_has_its_own_variable() -> None:
 def test_the_example_environment_names_every_setting_and_only_defaults(tmp_path: Path) -> None:
     text = ENV_EXAMPLE.read_text(encoding="utf-8")
     pairs = dict(re.findall(r"^(?:# )?([A-Z]\w+)=(.*)$", text, re.M))
-    assert set(pairs) == {variable(name) for name in FIELDS if name not in OLDER_NAMES} - {
+    assert set(pairs) == {variable(name) for name in FIELDS} - {
         "CAAL_EXAMPLES",
         "CAAL_TOOLS",
         "CAAL_TOOLSETS",
@@ -88,25 +93,72 @@ def test_the_file_that_init_writes_sets_nothing(tmp_path: Path) -> None:
 
 
 def test_variables_that_override_a_line_of_the_file_are_found(tmp_path: Path) -> None:
-    path = write(tmp_path, "num_ctx = 16384\nmcp_tokens = 7\nthink = true\n")
+    path = write(tmp_path, "num_ctx = 16384\ntool_tokens = 7\nthink = true\n")
     env = {"CAAL_NUM_CTX": "8192", "CAAL_TOOL_TOKENS": "9", "CAAL_THINK": ""}
     assert sorted(hidden_lines(env, path)) == [
         ("CAAL_NUM_CTX", f"{path}, line 1, num_ctx"),
-        ("CAAL_TOOL_TOKENS", f"{path}, line 2, mcp_tokens"),
+        ("CAAL_TOOL_TOKENS", f"{path}, line 2, tool_tokens"),
     ]
 
 
-def test_an_older_name_is_read_and_the_present_one_wins_over_it(tmp_path: Path) -> None:
-    path = write(tmp_path, "mcp_tokens = 7\n")
-    assert load_settings({}, path).tool_tokens == 7
-    assert load_settings({"CAAL_MCP_TOKENS": "8"}, path).tool_tokens == 8
-    assert load_settings({"CAAL_TOOL_TOKENS": "9"}, path).tool_tokens == 9
-    path = write(tmp_path, "tool_tokens = 6\n")
-    assert load_settings({"CAAL_MCP_TOKENS": "8"}, path).tool_tokens == 6
-    assert Settings.model_validate({"mcp_tokens": 5}).tool_tokens == 5
-    assert Settings().with_given("LLM", {"mcp_tokens": 5}).tool_tokens == 5
-    with pytest.raises(ConfigError, match=r"^LLM\(mcp_tokens\): -5 does not fit; write at least 0"):
-        Settings().with_given("LLM", {"mcp_tokens": -5})
+VALUES = ("on", "off", "12", "4096", "bounded", "xml", "sounds/cue.wav", "ask,tell")
+"""What may have been written for one removed setting or another."""
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_removed_setting_is_refused_and_what_is_to_be_written_is_accepted(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (folder := tmp_path / "sounds").mkdir()
+    for kind in ("tool", "agent", "error"):
+        (folder / f"{kind}.wav").touch()
+    accepted = 0
+    for value in VALUES:
+        in_words = refusal({variable(name): value}, tmp_path / "none.toml")
+        assert in_words.startswith(f"{variable(name)} is no setting any more; ")
+        path = write(tmp_path, f"\n{name} = {value if value.isdecimal() else json.dumps(value)}\n")
+        in_file = refusal({}, path)
+        assert in_file.startswith(f"{path}, line 2, {name} is no setting any more; ")
+        assert_exists(in_words)
+        if not (found := re.search(r"write ([A-Z_]+)=(.*?) instead", in_words)):
+            assert in_file.partition("; ")[2] == in_words.partition("; ")[2]
+            accepted += 1
+            continue
+        line = re.search("write (.*?) instead", in_file)
+        assert line
+        try:
+            by_env = load_settings({found[1]: found[2]}, tmp_path / "none.toml")
+        except ConfigError:
+            continue  # the value was none for this setting
+        accepted += 1
+        assert by_env == load_settings({}, write(Path(), f"{line[1]}\n"))
+    assert accepted
+
+
+def assert_exists(message: str) -> None:
+    """What a message names beside settings is an attribute of the agent, a key or a page."""
+    if found := re.search(r"write (\w+) = .* into the class of your CaalAgent", message):
+        assert hasattr(CaalAgent, found[1])
+    if found := re.search(r"docs/\w+\.md", message):
+        assert (ENV_EXAMPLE.parent / found[0]).is_file()
+    if "mcp_servers.json" in message:
+        assert '"new_tools"' in message
+
+
+def test_the_number_of_settings_is_one_that_a_person_can_read() -> None:
+    assert len(FIELDS) <= 46
+    assert not set(FIELDS) & set(REMOVED)
+
+
+def test_the_five_most_important_settings_come_first() -> None:
+    named = re.findall(r"^(?:# )?([A-Z]\w+)=", ENV_EXAMPLE.read_text(encoding="utf-8"), re.M)
+    first = ["CAAL_MODEL", "OLLAMA_HOST", "CAAL_BASE_URL", "CAAL_AGENT", "CAAL_MCP_SERVERS"]
+    assert named[:6] == [*first, "N8N_URL"]  # two of them name the model's server
+
+
+def test_an_empty_removed_variable_is_not_set(tmp_path: Path) -> None:
+    assert load_settings({"CAAL_CUE_TOOL": ""}, tmp_path / "none.toml") == Settings()
 
 
 def test_pinned_tools_are_globs_over_names() -> None:
@@ -117,7 +169,7 @@ def test_pinned_tools_are_globs_over_names() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "fix"),
     [
-        ("CAAL_MCP_TOKENS", "many", "write a whole number"),
+        ("CAAL_TOOL_TOKENS", "many", "write a whole number"),
         ("CAAL_PINNED_TOOLS", "the light", "write names of tools, or globs over them"),
         ("CAAL_PINNED_TOOLS", ",".join(["a"] * 101), "keep at most 100"),
         ("CAAL_MAX_TOOL_ROUNDS", "many", "write a whole number"),
@@ -127,7 +179,17 @@ def test_pinned_tools_are_globs_over_names() -> None:
         ("CAAL_EMBEDDING", "livekit:a", "write off, minilm, ollama:model or openai:model@url"),
         ("CAAL_EMBEDDING", "openai:a@ftp://b", "the address must begin with http:// or https://"),
         ("CAAL_DETECTION", "x", "write 'complete' or 'streamed'"),
-        ("CAAL_CUES", "maybe", "write on or off"),
+        ("CAAL_CUES", "maybe", "write on, off, or a folder with tool.wav, agent.wav or error.wav"),
+        ("CAAL_CUES", '{"agent_tool": []}', "the keys are on, folder, agent_tools"),
+        ("CAAL_TRACE", '{"content": true}', "this is missing"),
+        ("CAAL_TRACE", "{trace.jsonl", 'write a JSON object such as {"file": "trace.jsonl"'),
+        ("CAAL_TEXT_LIMITS", "8", 'write a JSON object such as {"calls": 8}'),
+        ("CAAL_TEXT_LIMITS", '{"calls": 0}', "write at least 1"),
+        ("CAAL_FALLBACKS", "a b", "write a model's name"),
+        ("CAAL_FALLBACKS", '{"after": 0}', "write more than 0"),
+        ("CAAL_CHECKS", "claim", "write on, off, or names of claims, facts, hedges"),
+        ("CAAL_ROOM_SEES", "all", "write 'names', 'arguments' or 'everything'"),
+        ("CAAL_TOOL_CALLS", "yaml", "'jsonl', 'xml' or 'markdown-json'"),
         ("CAAL_THINK", "much", "write on, off, low, medium or high"),
         ("CAAL_KEEP_ALIVE", "5 minutes", "write a duration such as 30m"),
         ("CAAL_TEMPERATURE", "nan", "write at most 2"),
@@ -145,7 +207,7 @@ def test_a_wrong_variable_is_named_with_its_remedy(
     tmp_path: Path, name: str, text: str, fix: str
 ) -> None:
     message = refusal({name: text}, tmp_path / "none.toml")
-    assert message.startswith(f"{name}: ")
+    assert re.match(rf"{name}(, \w+)?: ", message)
     assert fix in message
 
 
@@ -174,7 +236,9 @@ def test_an_address_may_be_written_without_its_scheme(
         ("zebra = 1\n", "line 1, zebra", "Remove it."),
         ("# num_ctx = 5\nnum_ctx = [1]\n", "line 2, num_ctx", "write a whole number"),
         ("model = 7\n", "line 1, model", "write a text in quotes"),
-        ("cue_tool = 3\n", "line 1, cue_tool", "write a file's path"),
+        ("trace = 3\n", "line 1, trace", "write a table"),
+        ("[trace]\nfile = 3\n", "line 2, trace, file", "write a file's path"),
+        ("[text_limits]\ncall = 3\n", "line 2, text_limits, call", "the keys are replies, calls"),
         ("num_ctx = 1024\nCAAL_NUM_CTX = 2048\n", "line 2", "Remove one of the two."),
         ("model = \n", "line 1", "Fix that line."),
         ("examples = 3\n", "line 1, examples", "write a table"),
@@ -291,11 +355,27 @@ def test_settings_cannot_be_changed() -> None:
 
 
 def test_paths_in_the_file_start_from_its_folder(tmp_path: Path) -> None:
-    path = write(tmp_path, 'cue_tool = "a.wav"\nmcp_servers = "/etc/mcp.json"\n')
-    settings = load_settings({"CAAL_CUE_ERROR": "b.wav"}, path)
-    assert settings.cue_tool == tmp_path / "a.wav"
+    (tmp_path / "sounds").mkdir()
+    (tmp_path / "sounds" / "agent.wav").touch()
+    text = 'cues = "sounds"\nmcp_servers = "/etc/mcp.json"\n[trace]\nfile = "a"\n'
+    path = write(tmp_path, text)
+    settings = load_settings({}, path)
+    assert settings.cues == Cues(folder=tmp_path / "sounds")
+    assert settings.cues.files == {"agent": tmp_path / "sounds" / "agent.wav"}
     assert settings.mcp_servers == Path("/etc/mcp.json")
-    assert settings.cue_error == Path("b.wav")
+    assert settings.trace == Trace(file=tmp_path / "a")
+    assert load_settings({"CAAL_TRACE": "b"}, path).trace == Trace(file=Path("b"))
+
+
+def test_a_table_is_the_same_in_its_short_form_in_json_and_in_the_file(tmp_path: Path) -> None:
+    none = tmp_path / "none.toml"
+    short = load_settings({"CAAL_FALLBACKS": "a, b"}, none)
+    whole = load_settings({"CAAL_FALLBACKS": '{"models": ["a", "b"]}'}, none)
+    path = write(tmp_path, '[fallbacks]\nmodels = ["a", "b"]\n')
+    assert short == whole == load_settings({}, path)
+    assert short.fallbacks == Fallbacks(models=(ModelReference("a"), ModelReference("b")))
+    assert load_settings({"CAAL_CUES": "off"}, none).cues == Cues(on=False)
+    assert load_settings({}, write(tmp_path, "cues = false\n")).cues == Cues(on=False)
 
 
 def test_examples_come_in_either_way_toml_writes_lists(tmp_path: Path) -> None:
@@ -309,21 +389,14 @@ def test_examples_come_in_either_way_toml_writes_lists(tmp_path: Path) -> None:
 
 
 def test_lists_are_written_with_commas_in_the_environment(tmp_path: Path) -> None:
-    settings = load_settings({"CAAL_AGENT_TOOLS": "ask, tell,"}, tmp_path / "none.toml")
-    assert settings.agent_tools == ("ask", "tell")
+    settings = load_settings({"CAAL_PINNED_TOOLS": "ask, tell,"}, tmp_path / "none.toml")
+    assert settings.pinned_tools == ("ask", "tell")
 
 
 def test_seconds_and_durations_of_keep_alive_stay_apart(tmp_path: Path) -> None:
     path = tmp_path / "none.toml"
     assert load_settings({"CAAL_KEEP_ALIVE": "-1"}, path).keep_alive == -1
     assert load_settings({"CAAL_KEEP_ALIVE": "1h30m"}, path).keep_alive == "1h30m"
-
-
-def test_the_window_follows_the_context_unless_it_is_set(tmp_path: Path) -> None:
-    path = tmp_path / "none.toml"
-    assert load_settings({"CAAL_NUM_CTX": "4096"}, path).window_tokens == 3072
-    both = {"CAAL_NUM_CTX": "4096", "CAAL_WINDOW_TOKENS": "1000"}
-    assert load_settings(both, path).window_tokens == 1000
 
 
 def test_the_models_address_is_the_base_url_or_ollamas(tmp_path: Path) -> None:
@@ -344,7 +417,11 @@ def test_misspelt_variables_are_found_with_the_nearest_name() -> None:
     assert list(unknown_variables(env, FIELDS)) == [("CAAL_MODLE", "CAAL_MODEL")]
 
 
-@given(st.dictionaries(st.sampled_from([variable(f) for f in FIELDS]), st.text(max_size=40)))
+@given(
+    st.dictionaries(
+        st.sampled_from([variable(f) for f in (*FIELDS, *REMOVED)]), st.text(max_size=40)
+    )
+)
 def test_any_environment_gives_settings_or_one_line(env: dict[str, str]) -> None:
     message = ""
     try:

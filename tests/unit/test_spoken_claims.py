@@ -283,7 +283,7 @@ async def test_a_read_only_question_is_answered_untouched() -> None:
 
 
 async def test_it_can_be_switched_off() -> None:
-    async with Talk("I've turned off the lamp.", CAAL_CLAIMS="off") as talk:
+    async with Talk("I've turned off the lamp.", CAAL_CHECKS="off") as talk:
         assert (await talk.say("turn off the lamp")).text == "I've turned off the lamp."
 
 

@@ -79,13 +79,20 @@ async def test_an_answer_that_is_right_tells_of_no_correction() -> None:
 
 
 async def test_off_lets_all_through() -> None:
-    async with Talk({"forecasts": []}, [CORK], "It is 15 degrees.", CAAL_FACTS="off") as talk:
+    async with Talk(
+        {"forecasts": []},
+        [CORK],
+        "It is 15 degrees.",
+        CAAL_CHECKS="claims,hedges,needless_calls,references",
+    ) as talk:
         assert (await talk.say(ASKED)).text == "It is 15 degrees."
 
 
 async def test_facts_are_checked_where_claims_are_not() -> None:
     replies = [CORK], "In Cork it is 15 degrees."
-    async with Talk({"forecasts": []}, *replies, CAAL_CLAIMS="off") as talk:
+    async with Talk(
+        {"forecasts": []}, *replies, CAAL_CHECKS="facts,hedges,needless_calls,references"
+    ) as talk:
         assert "15" not in (await talk.say(ASKED)).text
 
 

@@ -175,7 +175,7 @@ LAMPS: Final = ("hall_lamp", "desk_lamp", "raw_lamp", "porch_lamp", "attic_lamp"
 async def test_no_tool_runs_outside_of_its_enum_or_range_and_the_model_is_asked_again(
     lamp: str, own_tools: str, arguments: dict[str, Any], named: tuple[str, ...]
 ) -> None:
-    agent = House(CAAL_OWN_TOOLS=own_tools)
+    agent = type("Household", (House,), {"own_tools": own_tools})()
     model = ScriptedModel(
         [ScriptedCall(lamp, arguments)], [ScriptedCall(lamp, {"state": "on"})], "It is on."
     )

@@ -71,7 +71,7 @@ def unlock(tool: str) -> list[ScriptedCall]:
 @pytest.mark.parametrize("own_tools", ["livekit", "bounded"])
 @each_tool
 async def test_nothing_runs_and_the_person_hears_it_as_it_stands(tool: str, own_tools: str) -> None:
-    agent = House(CAAL_OWN_TOOLS=own_tools)
+    agent = type("Household", (House,), {"own_tools": own_tools})()
     model = ScriptedModel(unlock(tool))
     async with AgentConversation(agent, model) as talk:
         turn = await talk.say("unlock the front one")

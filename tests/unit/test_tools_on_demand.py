@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from livekit.agents import llm
 
 from caal_node.config.settings import load_settings
+from caal_node.context.builder import MAX_TURNS
 from caal_node.context.told_tools import WORDS_MAX, ToldTools, also_named_by, found_by
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.core.items import (
@@ -56,7 +57,9 @@ class _Agent:
 class Talk:
     """One conversation's prompts, without a session."""
 
-    def __init__(self, supply: Supply, *, native: bool, **env: str) -> None:
+    def __init__(
+        self, supply: Supply, *, native: bool, window_turns: int = MAX_TURNS, **env: str
+    ) -> None:
         self.supply = supply
         self.settings = load_settings(env, NOWHERE)
         self.data = ToolDataCache()
@@ -65,7 +68,8 @@ class Talk:
             self.settings,
             self.data,
             _Agent(supply, model),
-            on_demand=ToolsOnDemand(self.settings, supply),
+            on_demand=ToolsOnDemand(self.settings, supply, window_turns=window_turns),
+            window_turns=window_turns,
         )
 
     async def ask(self, *items: Item, tools: list[llm.Tool] | None = None) -> Question:
@@ -190,7 +194,7 @@ async def test_a_new_agent_is_told_by_the_words_that_brought_it() -> None:
 
 async def test_what_a_cut_forgot_and_is_still_used_is_told_again() -> None:
     supply = supply_of(light=("tool_3",))
-    talk = Talk(supply, native=True, CAAL_WINDOW_TURNS="4")
+    talk = Talk(supply, native=True, window_turns=4)
     items: list[Item] = [UserItem("light", "u0")]
     question = await talk.ask(*items)
     for number in range(1, 6):
@@ -261,7 +265,7 @@ async def test_a_told_tool_that_has_changed_is_told_anew() -> None:
 
 @ways
 @tried(60)
-@given(turns=told_turns(), room=st.sampled_from(["900", "1500", "6000"]))
+@given(turns=told_turns(), room=st.sampled_from(["1200", "2000", "8000"]))
 def test_a_request_is_the_beginning_of_the_next_one_and_nothing_is_told_twice(
     strategy: CallStrategy, turns: list[Turn], room: str
 ) -> None:
@@ -272,7 +276,7 @@ async def _follow(strategy: CallStrategy, turns: list[Turn], room: str) -> None:
     supply = supply_of()
     supply.fits = {turn.words.text: turn.fits for turn in turns} | {"guessed": NAMES[:3]}
     native = strategy.name == "native"
-    talk = Talk(supply, native=native, CAAL_WINDOW_TOKENS=room, CAAL_WINDOW_TURNS="4")
+    talk = Talk(supply, native=native, window_turns=4, CAAL_NUM_CTX=room)
     there = set(NAMES)
     items: list[Item] = []
     last: tuple[Question, BackendRequest, list[Any]] | None = None

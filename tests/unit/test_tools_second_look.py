@@ -68,7 +68,7 @@ class House(CaalAgent):
             ]
         )
         # A call that stands on nothing would not be made in the first place.
-        settings = plain_settings(CAAL_NEEDLESS_CALLS="off")
+        settings = plain_settings(CAAL_CHECKS="off")
         super().__init__(settings=settings, gates=gates, tiers={}, warm=False)
 
     @function_tool

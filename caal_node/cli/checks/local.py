@@ -107,24 +107,15 @@ def _is_ours(script: Path) -> bool:
 
 
 async def check_cues(settings: Settings) -> Sequence[Finding]:
-    if not settings.cues:
+    if not settings.cues.on:
         return [ok(CUES, "off")]
-    files = [
-        (f"CAAL_CUE_{kind.upper()}", path)
-        for kind, path in (
-            ("tool", settings.cue_tool),
-            ("agent", settings.cue_agent),
-            ("error", settings.cue_error),
-        )
-        if path is not None
-    ]
-    wrong: list[Finding] = []
-    for variable, path in files:
+    files, wrong = settings.cues.files.values(), list[Finding]()
+    for path in files:
         try:
             await in_thread(lambda path=path: load_wav(path))
         except ConfigError as error:
-            wrong.append(fail_from(CUES, f"{variable}: {error}"))
-    return wrong or [ok(CUES, ", ".join(str(path) for _, path in files) or "built in")]
+            wrong.append(fail_from(CUES, f"CAAL_CUES: {error}"))
+    return wrong or [ok(CUES, ", ".join(map(str, files)) or "built in")]
 
 
 async def check_agent(settings: Settings) -> Sequence[Finding]:

@@ -258,7 +258,7 @@ def _first_names(names: Sequence[str]) -> str:
 async def check_call_strategy(settings: Settings) -> Sequence[Finding]:
     choice = await choose(settings)
     found = [await _configured_model(settings, choice)]
-    for reference in settings.fallbacks:
+    for reference in settings.fallbacks.models:
         other = settings.with_model(reference)
         found.append(_fallback_model(str(reference), settings, (await choose(other)).validity))
     return found
@@ -321,6 +321,6 @@ async def check_second_look(
 
 def _fallback_model(name: str, settings: Settings, validity: Validity) -> Finding:
     part = f"fallback {name}"
-    if why := validity.unfit(only_validated=settings.use_only_validated_fallbacks):
+    if why := validity.unfit(only_validated=settings.fallbacks.only_validated):
         return warn(part, f"left out: {why}", f"Run: caal-node validate {name}")
     return ok(part, validity.why)

@@ -59,7 +59,7 @@ def _outside(settings: Settings, url: str) -> str | None:
 def _addresses(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """Yield each address of the settings: what it is of, the URL, and what else could be done."""
     fix = "set CAAL_BASE_URL or OLLAMA_HOST to one within"
-    for model in (settings, *map(settings.with_model, settings.fallbacks)):
+    for model in (settings, *map(settings.with_model, settings.fallbacks.models)):
         if model.api not in ("embedded", "livekit"):
             yield f"model {model.model}", model.model_address, fix
         fix = "take it out of CAAL_FALLBACKS"
@@ -86,7 +86,7 @@ def _servers(settings: Settings) -> Sequence[mcp_bridge.ServerConfig]:
 
 
 def _models_elsewhere(settings: Settings) -> Iterator[Finding]:
-    for model in (settings, *map(settings.with_model, settings.fallbacks)):
+    for model in (settings, *map(settings.with_model, settings.fallbacks.models)):
         if model.api == "livekit":
             found = (
                 f"{model.model} is a plugin, which is kept in as far as it uses Python's sockets"

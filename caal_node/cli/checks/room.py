@@ -81,10 +81,10 @@ def _server(settings: Settings, live: int) -> Finding:
 
 
 def _session_host(settings: Settings) -> list[Finding]:
-    if not settings.open_session_host:
+    if settings.room_sees != "everything":
         return []
-    found = "CAAL_OPEN_SESSION_HOST is on: everyone in a room reads and drives its whole session"
-    return [warn(SESSION_HOST, found, "Set it to off where you do not debug.")]
+    found = "CAAL_ROOM_SEES=everything: everyone in a room reads and drives its whole session"
+    return [warn(SESSION_HOST, found, "Set it to names where you do not debug.")]
 
 
 def _control_token(settings: Settings) -> Finding:

@@ -351,7 +351,7 @@ async def run_demo(out: Path, *, use_room: bool) -> None:
             **n8n_env,
             **write_settings(folder),
             "CAAL_STATE": str(folder / "state"),  # nobody's own timers ring in it
-            "CAAL_SHOW_ARGUMENTS": "on",
+            "CAAL_ROOM_SEES": "arguments",
             "CAAL_STT": "local",
             "CAAL_TTS": "local",
             "CAAL_VAD": "local",

@@ -19,7 +19,7 @@ from mcp_bridge.core.files import open_regular
 # Reads a trace: a line of JSON for each event, as `caal_node.room.trace_file` writes it.
 
 MAX_LINE_BYTES: Final = 2 << 20
-"""A line of a whole trace (`CAAL_TRACE_CONTENT`) has some texts of at most 64 Ki characters."""
+"""A line of a trace with `content` has some texts of at most 64 Ki characters."""
 MAX_BYTES: Final = MAX_FILE_BYTES + 8 * MAX_LINE_BYTES
 """The writer ends behind the lines that pass its limit."""
 MAX_NUMBER: Final = 1e12

@@ -37,7 +37,7 @@ def may_call(question: Question) -> bool:
     if question.must_call:
         return True
     limits = question.limits
-    over = question.turn.adjacent_rounds >= limits.iterations or question.lasts_s > limits.seconds
+    over = question.turn.adjacent_rounds >= limits.replies or question.lasts_s > limits.seconds
     return question.may_call and not over
 
 

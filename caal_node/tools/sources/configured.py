@@ -43,7 +43,7 @@ def mcp_tier(
         call_timeout_s=settings.tool_timeout,
         tool_tokens=settings.tool_tokens,
         catalogue=catalogue,
-        pins=Pins(paths.tool_pins(), settings.mcp_new_tools),
+        pins=Pins(paths.tool_pins()),
         room_path=settings.mcp_path,
         oauth=_sign_ins(paths.sign_ins()),
         ready_s=ready_s,
@@ -56,7 +56,7 @@ def _sign_ins(folder: Path) -> OAuth:
     return OAuth(stores=SignIns(folder), fix="run: caal-node login {server}")
 
 
-def n8n_tier(settings: Settings) -> N8nToolSource:
+def n8n_tier(settings: Settings, *, poll_s: float = 0) -> N8nToolSource:
     """Return the n8n of the settings.
 
     Raises:
@@ -73,7 +73,7 @@ def n8n_tier(settings: Settings) -> N8nToolSource:
             key: {name: value.get_secret_value() for name, value in credential.items()}
             for key, credential in settings.n8n_auth.items()
         },
-        poll_s=settings.n8n_poll,
+        poll_s=poll_s,
     )
 
 

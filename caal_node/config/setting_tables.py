@@ -1,0 +1,196 @@
+"""Settings of several values: checks, limits of text, fallbacks, cues and the trace.
+
+Each has a short form for what most users write, such as `CAAL_CUES=off` or
+`CAAL_TRACE=trace.jsonl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias, cast
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    InstanceOf,
+    TypeAdapter,
+    ValidationError,
+)
+
+from caal_node.core.addresses import ModelReference, parse_reference
+from caal_node.core.events import CueKind
+from caal_node.core.given_table import GivenTable, json_object
+
+_SWITCH: Final = TypeAdapter(bool)
+CUE_FILES: Final[tuple[CueKind, ...]] = ("tool", "agent", "error")
+"""The cues that a WAV file may replace, `tool.wav` for the first."""
+
+
+def names(value: Any) -> Any:
+    """Return the names of a text with commas, and any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    return [name for part in value.split(",") if (name := part.strip())]
+
+
+def switched(value: Any) -> bool | None:
+    """Return whether a value says on or off; None where it says neither."""
+    try:
+        return _SWITCH.validate_python(value)
+    except ValidationError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Which checks of the model's calls and replies are on. See docs/small-models.md."""
+
+    claims: bool = True
+    """A reply that claims what no call has done is corrected."""
+    facts: bool = True
+    """An answer is checked against its results."""
+    hedges: bool = True
+    """One search, if a tool can, replaces a reply that says that it cannot know."""
+    needless_calls: bool = True
+    """A call without grounds is dropped, and the model is asked to answer instead."""
+    references: bool = True
+    """The model reads what "the second one" or "there" means by what tools have said."""
+
+
+CHECKS: Final = tuple(field.name for field in fields(Checks))
+
+
+def _checks(value: Any) -> Checks:
+    if isinstance(value, Checks):
+        return value
+    given: object = names(value)
+    if (all_on := switched(value)) is not None:
+        given = CHECKS if all_on else ()
+    if not isinstance(given, list | tuple) or not set(cast("list[object]", given)) <= {*CHECKS}:
+        raise ValueError(f"write on, off, or names of {', '.join(CHECKS)}")
+    return Checks(**{name: name in given for name in CHECKS})
+
+
+class TextLimits(GivenTable):
+    """What a model that is asked by text may do in one turn."""
+
+    replies: Annotated[int, Field(ge=1, le=64)] = 8
+    """Replies with calls; `max_tool_rounds` may be lower. The next reply can only be speech."""
+    calls: Annotated[int, Field(ge=1, le=256)] = 16
+    """Calls of one reply: one for each light of a flat. More is a list that never ends."""
+    turn_calls: Annotated[int, Field(ge=1, le=1_000)] = 32
+    """Calls of all replies of the turn: two full replies, or four rounds of eight."""
+    payload: Annotated[int, Field(ge=256, le=400_000)] = 32_768
+    """Characters of one call's arguments as JSON: 8,000 tokens, which a person would dictate for
+    half an hour, or a page of text that the model wrote itself some ten times over."""
+    observation: Annotated[int, Field(ge=200, le=200_000)] = 3_000
+    """Characters of one result that the model reads, about 1,000 tokens. Of a longer one it reads
+    the structure and the ids."""
+    seconds: Annotated[float, Field(gt=0, le=86_400)] = 60
+    """From the turn's first request on. After that the model may only speak."""
+
+
+def _references(value: Any) -> Any:
+    given: object = names(value)
+    if not isinstance(given, list | tuple):
+        raise ValueError("write a list of models, each a name or api:model@url")
+    return tuple(
+        parse_reference(name) if isinstance(name, str) else name
+        for name in cast("list[object]", given)
+    )
+
+
+class Fallbacks(GivenTable):
+    """The models that answer where the first one fails."""
+
+    models: Annotated[
+        tuple[ModelReference, ...], BeforeValidator(_references), Field(max_length=8)
+    ] = ()
+    """They are asked in this order: `api:model@url` or only a name."""
+    after: Annotated[float, Field(gt=0, le=600)] = 30
+    """Seconds in which a reply must begin before the next model is asked. On a slow machine the
+    first reply as a whole takes that long."""
+    only_validated: bool = False
+    """Whether to leave out fallbacks that were not validated in their present version. One that
+    failed validation is always left out."""
+
+
+def _cues_folder(folder: Path | None) -> Path | None:
+    if folder is not None and not any((folder / f"{kind}.wav").is_file() for kind in CUE_FILES):
+        raise ValueError("write on, off, or a folder with tool.wav, agent.wav or error.wav")
+    return folder
+
+
+class Cues(GivenTable):
+    """The sounds of a room."""
+
+    on: bool = True
+    folder: Annotated[Path | None, AfterValidator(_cues_folder)] = None
+    """WAV files in place of built-in cues."""
+    agent_tools: Annotated[tuple[str, ...], BeforeValidator(names)] = (
+        "spawn_agent",
+        "delegate",
+        "run_sub_agent",
+    )
+    """Names of tools that give work to another agent, and so get the agent cue."""
+
+    @property
+    def files(self) -> dict[CueKind, Path]:
+        """The files that take the place of built-in cues."""
+        if self.folder is None:
+            return {}
+        found: dict[CueKind, Path] = {}
+        for kind in CUE_FILES:
+            if (path := self.folder / f"{kind}.wav").is_file():
+                found[kind] = path
+        return found
+
+
+class Trace(GivenTable):
+    """The file to which every event is written, as a line of JSON."""
+
+    file: Path
+    content: bool = False
+    """Whether the file has the words, arguments and results as well."""
+
+
+_SHORT_FORMS: Final[Mapping[str, tuple[str, str]]] = {
+    "text_limits": ("", '{"calls": 8}'),
+    "fallbacks": ("models", '{"models": ["llama3.2"], "after": 10}'),
+    "cues": ("folder", '{"folder": "sounds"}'),
+    "trace": ("file", '{"file": "trace.jsonl", "content": true}'),
+}
+"""The key that a text without braces or a list stands for, if there is one, and an example."""
+
+
+def table_of(name: str, value: Any) -> Any:
+    """Return the table that a setting's value stands for; what is no form of it stays as it is.
+
+    Raises:
+        ValueError: a text is no JSON object; the message says what to write.
+    """
+    key, example = _SHORT_FORMS[name]
+    if name == "cues" and (on := switched(value)) is not None:
+        return {"on": on}
+    if isinstance(value, str) and not (key and is_short(value)):
+        return json_object(value, example)
+    is_short_form = key and isinstance(value, str | Path | list | tuple)
+    return cast("Any", {key: value} if is_short_form else value)
+
+
+def is_short(value: Any) -> bool:
+    """Say whether a value is the short form of a table."""
+    return not isinstance(value, dict) and not str(value).lstrip().startswith("{")
+
+
+ChecksSetting: TypeAlias = Annotated[InstanceOf[Checks], BeforeValidator(_checks)]
+TextLimitsSetting: TypeAlias = Annotated[
+    TextLimits, BeforeValidator(partial(table_of, "text_limits"))
+]
+FallbacksSetting: TypeAlias = Annotated[Fallbacks, BeforeValidator(partial(table_of, "fallbacks"))]
+CuesSetting: TypeAlias = Annotated[Cues, BeforeValidator(partial(table_of, "cues"))]
+TraceSetting: TypeAlias = Annotated[Trace | None, BeforeValidator(partial(table_of, "trace"))]
