@@ -2,6 +2,8 @@
 
 Tools of your agent: methods of your `CaalAgent` with `@function_tool`. `@effect("destructive")`
     has a call read back, and asks for a yes.
+How its tools run, its text is spoken and its window is cut: `own_tools`, `speakable` and
+    `window_turns` in the class of your `CaalAgent`.
 Tools that others can install: a `ConfiguredToolset` with its `ToolsetOptions`, as an entry point
     of the group `caal_node.tools`.
 Another source of tools: a `ToolSource`, in `CaalAgent(tiers={"name": source})`.
