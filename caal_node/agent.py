@@ -40,6 +40,7 @@ from caal_node.control.messages import (
     ReloadRequest,
     compare_tables,
 )
+from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
 from caal_node.core.items import SystemItem
 from caal_node.core.prompt_files import sentence
@@ -119,6 +120,8 @@ class CaalAgent(Agent):
         warm: bool | None = None,
         **agent_options: Any,
     ) -> None:
+        if self.own_tools not in ("livekit", "bounded"):
+            raise ConfigError(f"{type(self).__name__}.own_tools: write 'livekit' or 'bounded'.")
         given = given_options()
         tiers = given.get("tiers") if tiers is None else tiers
         self.settings = settings or given.get("settings") or load_settings()

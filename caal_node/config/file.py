@@ -103,7 +103,8 @@ def from_environment(env: Mapping[str, str], fields: Collection[str]) -> dict[st
     """
     for name in REMOVED:
         if text := env.get(variable(name), "").strip():
-            raise _refused(name, variable(name), _parsed_json(text))
+            is_number = text.isdecimal() and len(text) <= SHOWN_CHARS
+            raise _refused(name, variable(name), int(text) if is_number else text)
     return {
         name: GivenSetting(text, variable(name), Path())
         for name in fields
@@ -164,13 +165,6 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
     return given
 
 
-def _parsed_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
 def _refused(name: str, where: str, value: Any, *, in_file: bool = False) -> ConfigError:
     """Return the error that says what to write instead of a removed setting."""
     instead = REMOVED[name](value)
@@ -181,11 +175,8 @@ def _refused(name: str, where: str, value: Any, *, in_file: bool = False) -> Con
         else:
             line = f"{variable(field)}={new if isinstance(new, str) else json.dumps(new)}"
         instead = f"write {line} instead{remark}"
-    sentence = without_secrets(" ".join(instead.split()))
-    is_long = len(sentence) > REMEDY_CHARS
-    return ConfigError(
-        f"{where} is no setting any more; {sentence[:REMEDY_CHARS]}{'...' if is_long else '.'}"
-    )
+    sentence = without_secrets(" ".join(instead.split()))[:REMEDY_CHARS]
+    return ConfigError(f"{where} is no setting any more; {sentence}.")
 
 
 def _toml(value: Any) -> str:

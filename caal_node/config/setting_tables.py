@@ -28,6 +28,8 @@ from caal_node.core.given_table import GivenTable, json_object
 _SWITCH: Final = TypeAdapter(bool)
 CUE_FILES: Final[tuple[CueKind, ...]] = ("tool", "agent", "error")
 """The cues that a WAV file may replace, `tool.wav` for the first."""
+AGENT_TOOLS: Final = ("spawn_agent", "delegate", "run_sub_agent")
+"""The default names of tools that give their work to another agent."""
 
 
 def names(value: Any) -> Any:
@@ -131,11 +133,7 @@ class Cues(GivenTable):
     on: bool = True
     folder: Annotated[Path | None, AfterValidator(_cues_folder)] = None
     """WAV files in place of built-in cues."""
-    agent_tools: Annotated[tuple[str, ...], BeforeValidator(names)] = (
-        "spawn_agent",
-        "delegate",
-        "run_sub_agent",
-    )
+    agent_tools: Annotated[tuple[str, ...], BeforeValidator(names)] = AGENT_TOOLS
     """Names of tools that give work to another agent, and so get the agent cue."""
 
     @property

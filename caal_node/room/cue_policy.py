@@ -18,13 +18,12 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Final, Literal, TypeAlias
 
+from caal_node.config.setting_tables import AGENT_TOOLS
 from caal_node.core.events import CueKind, Outcome
 
 CueAction: TypeAlias = CueKind | Literal["stop"] | None
 """Play this cue, stop the one that is playing, or (None) do nothing."""
 
-AGENT_TOOLS: Final = frozenset({"spawn_agent", "delegate", "run_sub_agent"})
-"""The default names of tools that give their work to another agent."""
 TICK_EVERY_S: Final = 4.0
 """Seconds of silence after which people think that the line is broken. Sooner, ticks annoy."""
 SPEECH_GAP_S: Final = 0.15

@@ -27,6 +27,7 @@ from livekit.agents import (
 from livekit.agents.voice import SpeechHandle
 from livekit.agents.voice import events as lk
 
+from caal_node.config.setting_tables import AGENT_TOOLS
 from caal_node.core.events import (
     CallReport,
     CueKind,
@@ -41,7 +42,7 @@ from caal_node.core.events import (
 )
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.room.cue_player import Clock, CuePlayer, CueSink
-from caal_node.room.cue_policy import AGENT_TOOLS, CuePolicy
+from caal_node.room.cue_policy import CuePolicy
 from caal_node.room.cues import CueSet
 
 # Tracks the calls and turns of a session, and makes their events.
