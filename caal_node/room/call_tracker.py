@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, cast
 from livekit.agents import llm
 
 from caal_node.core.events import (
+    REASON_CHARS,
     CallReport,
     Event,
     Outcome,
@@ -70,12 +71,22 @@ class CallTracker:
             arguments_of(call.arguments),
         )
 
-    def ended(self, now: float, call_id: str, status: str) -> ToolCallEnded | None:
-        """Return the event for LiveKit's `status`, or None for a call whose start is unknown."""
+    def ended(
+        self, now: float, call_id: str, status: str, message: str | None = None
+    ) -> ToolCallEnded | None:
+        """Return the event for LiveKit's `status`, or None for a call whose start is unknown.
+
+        Args:
+            message: LiveKit's own words. They say why a call never reached its tool, as where its
+                arguments did not fit.
+        """
         if (call := self._running.pop(call_id, None)) is None:
             return None
         outcome = _OUTCOMES[status]
-        report = self._report_of(call_id) or CallReport(outcome)
+        report = self._report_of(call_id)
+        if report is None:
+            why = " ".join((message or "").split()) if outcome == "error" else ""
+            report = CallReport(outcome, reason=why[:REASON_CHARS])
         if outcome != "cancelled":
             # A cancelled call stays cancelled, whatever outcome was noted while it was stopped.
             outcome = report.outcome

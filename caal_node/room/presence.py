@@ -162,8 +162,8 @@ class Presence:
             case lk.ToolCallUpdated(call_id=call_id, silent=False):
                 self._policy.call_released(call_id)
                 self._player.perform()
-            case lk.ToolCallEnded(call_id=call_id, status=status):
-                if (ended := self._calls.ended(now, call_id, status)) is not None:
+            case lk.ToolCallEnded(call_id=call_id, status=status, message=said):
+                if (ended := self._calls.ended(now, call_id, status, said)) is not None:
                     action = self._policy.call_ended(now, call_id, ended.outcome)
                     cue = self._player.perform(action)
                     self.emit(ended)

@@ -132,6 +132,7 @@ def serve(
     """Serve a stdio MCP server over WebSocket; each connection gets a process of its own."""
     if tls_key is not None and tls_cert is None:
         raise ConfigError("--tls-key goes with --tls-cert; give both")
+    _require_program(command[0], cwd)
     options = ServeOptions(
         command=tuple(command),
         host=host,
@@ -159,6 +160,13 @@ def serve(
         level=logging.INFO, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
     asyncio.run(_serve(options))
+
+
+def _require_program(name: str, cwd: str | None) -> None:
+    """Raises: ConfigError; else each client would be the first to hear that nothing can start."""
+    path = Path(cwd or ".", name) if os.sep in name else name
+    if shutil.which(path) is None:
+        raise ConfigError(f"the command {name!r} was not found; install it, or fix its path")
 
 
 @app.command()
