@@ -69,7 +69,10 @@ class _ToolsGroup(TyperGroup):
             fix = (
                 f"Did you mean {near[0]}?"
                 if near
-                else f"To see all tools: caal-node tools; one tool: caal-node tools --explain {args[0]}"
+                else (
+                    "To see all tools: caal-node tools; "
+                    f"one tool: caal-node tools --explain {args[0]}"
+                )
             )
             ctx.fail(f"No such command {args[0]!r}. {fix}")
         return super().resolve_command(ctx, args)

@@ -132,7 +132,6 @@ def serve(
     """Serve a stdio MCP server over WebSocket; each connection gets a process of its own."""
     if tls_key is not None and tls_cert is None:
         raise ConfigError("--tls-key goes with --tls-cert; give both")
-    _require_program(command[0], cwd)
     options = ServeOptions(
         command=tuple(command),
         host=host,
@@ -196,6 +195,7 @@ async def _serve(options: ServeOptions) -> None:
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with Bridge(options) as bridge:
+        _require_program(options.command[0], options.cwd)
 
         def stop() -> None:
             if told.is_set():
