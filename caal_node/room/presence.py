@@ -28,6 +28,7 @@ from livekit.agents.voice import SpeechHandle
 from livekit.agents.voice import events as lk
 
 from caal_node.core.events import (
+    REASON_CHARS,
     CallReport,
     CueKind,
     CuePlayed,
@@ -96,12 +97,22 @@ class CallTracker:
             arguments_of(call.arguments),
         )
 
-    def ended(self, now: float, call_id: str, status: str) -> ToolCallEnded | None:
-        """Return the event for LiveKit's `status`, or None for a call whose start is unknown."""
+    def ended(
+        self, now: float, call_id: str, status: str, message: str | None = None
+    ) -> ToolCallEnded | None:
+        """Return the event for LiveKit's `status`, or None for a call whose start is unknown.
+
+        Args:
+            message: LiveKit's own words. They say why a call never reached its tool, as where its
+                arguments did not fit.
+        """
         if (call := self._running.pop(call_id, None)) is None:
             return None
         outcome = _OUTCOMES[status]
-        report = self._report_of(call_id) or CallReport(outcome)
+        report = self._report_of(call_id)
+        if report is None:
+            why = " ".join((message or "").split()) if outcome == "error" else ""
+            report = CallReport(outcome, reason=why[:REASON_CHARS])
         if outcome != "cancelled":
             # A cancelled call stays cancelled, whatever outcome was noted while it was stopped.
             outcome = report.outcome
@@ -327,8 +338,8 @@ class Presence:
             case lk.ToolCallUpdated(call_id=call_id, silent=False):
                 self._policy.call_released(call_id)
                 self._player.perform()
-            case lk.ToolCallEnded(call_id=call_id, status=status):
-                if (ended := self._calls.ended(now, call_id, status)) is not None:
+            case lk.ToolCallEnded(call_id=call_id, status=status, message=said):
+                if (ended := self._calls.ended(now, call_id, status, said)) is not None:
                     action = self._policy.call_ended(now, call_id, ended.outcome)
                     cue = self._player.perform(action)
                     self.emit(ended)
