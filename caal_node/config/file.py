@@ -184,7 +184,7 @@ def _refused(name: str, where: str, value: Any, *, in_file: bool = False) -> Con
     sentence = without_secrets(" ".join(instead.split()))
     is_long = len(sentence) > REMEDY_CHARS
     return ConfigError(
-        f"{where} is no setting any more; {sentence[:REMEDY_CHARS]}{'...' if is_long else ''}"
+        f"{where} is no setting any more; {sentence[:REMEDY_CHARS]}{'...' if is_long else '.'}"
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
+from caal_node.config.setting_tables import Cues, Fallbacks
 from caal_node.config.settings import Settings
 from caal_node.core.addresses import ModelReference
 from caal_node.core.errors import ModelUnreachable
@@ -53,7 +54,7 @@ async def talking(
 ) -> AsyncIterator[Conversation]:
     tier = FakeTier()
     chain = FallbackLLM(members, reply_within_s=reply_within_s)
-    agent = CaalAgent(settings=Settings(cues=False), tiers={"n8n": tier}, warm=warm)
+    agent = CaalAgent(settings=Settings(cues=Cues(on=False)), tiers={"n8n": tier}, warm=warm)
     try:
         async with Conversation(agent, chain, tier) as talk:
             yield talk
@@ -225,10 +226,12 @@ async def chain_of(settings: Settings) -> AsyncIterator[list[str]]:
         await model.aclose()
 
 
-def with_fallbacks(first: StandInModel, *others: StandInModel, **more: Any) -> Settings:
+def with_fallbacks(
+    first: StandInModel, *others: StandInModel, only_validated: bool = False, **more: Any
+) -> Settings:
     references = tuple(ModelReference(o.model, "ollama", o.url) for o in others)
-    fallbacks = {"models": references, **more}
-    return Settings(ollama_host=first.url, model=first.model, fallbacks=fallbacks)  # pyright: ignore[reportArgumentType]
+    fallbacks = Fallbacks(models=references, only_validated=only_validated)
+    return Settings(ollama_host=first.url, model=first.model, fallbacks=fallbacks, **more)
 
 
 async def test_failed_fallbacks_are_left_out_and_only_validated_ones_stay_where_wished(

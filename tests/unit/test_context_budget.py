@@ -66,8 +66,6 @@ def test_the_floor_gives_way_where_the_server_finds_the_prompt_too_long() -> Non
         (2_048, {}, 2_048, 1_536),
         (32_768, {"num_ctx": 16_384}, 16_384, 12_288),
         (4_096, {"num_ctx": 16_384}, 4_096, 3_072),
-        (32_768, {"window_tokens": 3_000}, 32_768, 3_000),
-        (2_048, {"window_tokens": 3_000}, 2_048, 2_048),
     ],
 )
 def test_the_servers_context_is_used_and_settings_narrow_it(
