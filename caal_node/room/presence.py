@@ -74,6 +74,10 @@ class _RunningCall:
     began: float
 
 
+_UNFIT: Final = "Error parsing arguments for "
+"""How LiveKit begins what it says of a call whose arguments did not fit."""
+
+
 class CallTracker:
     """The calls that LiveKit runs in one session, by id. `now` is a time in seconds."""
 
@@ -103,16 +107,17 @@ class CallTracker:
         """Return the event for LiveKit's `status`, or None for a call whose start is unknown.
 
         Args:
-            message: LiveKit's own words. They say why a call never reached its tool, as where its
-                arguments did not fit.
+            message: LiveKit's words, or those of what the tool raised. Only its own are told: they
+                say why a call never reached its tool.
         """
         if (call := self._running.pop(call_id, None)) is None:
             return None
         outcome = _OUTCOMES[status]
         report = self._report_of(call_id)
         if report is None:
-            why = " ".join((message or "").split()) if outcome == "error" else ""
-            report = CallReport(outcome, reason=why[:REASON_CHARS])
+            unfit = outcome == "error" and message and message.startswith(_UNFIT)
+            why = " ".join(message.split())[:REASON_CHARS] if message and unfit else ""
+            report = CallReport(outcome, reason=why)
         if outcome != "cancelled":
             # A cancelled call stays cancelled, whatever outcome was noted while it was stopped.
             outcome = report.outcome
