@@ -61,6 +61,8 @@ class CallRecord:
     result: str | None = None
     """What the model read of it; None where it read nothing, as of a call that never ended."""
     duration_ms: int | None = None
+    reason: str = ""
+    """Why it failed, with the exception and its line; the model reads less of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +261,7 @@ def _calls(events: Sequence[Event], history: Sequence[llm.ChatItem]) -> tuple[Ca
             ended[event.call_id].outcome if event.call_id in ended else None,
             results.get(event.call_id),
             ended[event.call_id].duration_ms if event.call_id in ended else None,
+            ended[event.call_id].reason if event.call_id in ended else "",
         )
         for event in events
         if isinstance(event, ToolCallStarted)

@@ -15,10 +15,12 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from caal_node.cli import completion
 from caal_node.cli.mcp_commands import mcp_app
@@ -56,7 +58,27 @@ Attributes = Annotated[
     typer.Option("--attribute", metavar="NAME=VALUE", help="One that the participant has."),
 ]
 AsApi = Annotated[bool, typer.Option("--api", help="As for a request of the Tools API.")]
-tools_app = typer.Typer(**help_style(), pretty_exceptions_show_locals=False)
+
+
+class _ToolsGroup(TyperGroup):
+    """Says how a tool is shown where its name was typed for a command."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            near = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            fix = (
+                f"Did you mean {near[0]}?"
+                if near
+                else (
+                    "To see all tools: caal-node tools; "
+                    f"one tool: caal-node tools --explain {args[0]}"
+                )
+            )
+            ctx.fail(f"No such command {args[0]!r}. {fix}")
+        return super().resolve_command(ctx, args)
+
+
+tools_app = typer.Typer(cls=_ToolsGroup, **help_style(), pretty_exceptions_show_locals=False)
 policy_app = typer.Typer(
     help="Try the rules about tools in caal.toml.",
     no_args_is_help=True,
@@ -159,7 +181,8 @@ def chat(
         settings = with_chosen_model(settings, model, "--model")
     if dry_run:
         settings = settings.with_given("--dry-run", {"dry_run": True})
-    agent_class(agent or settings.agent)  # one's own mistake is told before a missing server
+    # One's own mistake is told before a missing server.
+    agent_class(agent or settings.agent, "--agent" if agent else "CAAL_AGENT")
     settings = ready_settings(settings, agent)
     raise typer.Exit(_run(lambda: run_chat(settings, agent, as_json=as_json, question=question)))
 

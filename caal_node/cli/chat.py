@@ -342,8 +342,14 @@ class ChatCommands:
 MAX_LINE_CHARS: Final = 4_000
 """A longer turn is cut, as it would fill a small model's window."""
 ONCE_MORE: Final = "Ctrl-C once more ends the chat."
-_TOLD: Final = ("the model's reply failed", "all LLMs are unavailable")
-"""These log messages begin so; the second one is LiveKit's, of a chain of models."""
+_TOLD: Final = (
+    "the model's reply failed",
+    "all LLMs are unavailable",
+    "exception occurred while executing tool",
+    "error parsing arguments",
+)
+"""These log messages begin so; all but the first are LiveKit's, of a chain of models and of a call
+that failed."""
 LAST_PRESS: Final = 2
 """So many presses of Ctrl-C, with no line in between, end the chat."""
 STARTING_S: Final = 10.0
@@ -411,7 +417,7 @@ async def run_chat(
 
 
 def is_told(record: logging.LogRecord) -> bool:
-    """Say whether the chat itself tells what is logged: why a reply of the model failed."""
+    """Say whether the chat itself tells what is logged: why a reply or a call failed."""
     return str(record.msg).startswith(_TOLD)
 
 

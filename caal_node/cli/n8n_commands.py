@@ -9,10 +9,10 @@ import dataclasses
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from rich.console import Console
 
@@ -49,7 +49,7 @@ def check_files(files: Sequence[Path], *, as_json: bool) -> bool:
         ConfigError: none of them holds a workflow.
     """
     workflows, broken = list[n8n.Workflow](), list[str]()
-    for file in files:
+    for file in _in_folders(files):
         try:
             workflows += _workflows(file)
         except ConfigError as error:
@@ -80,6 +80,15 @@ async def check_instance(settings: Settings, *, as_json: bool) -> bool:
     count = len({tool.workflow_id for tool in found.tools})
     checked = n8n.Check(found.tools, findings)
     return _print_check(checked, count, (*others, *found.notices), as_json=as_json)
+
+
+def _in_folders(files: Sequence[Path]) -> Iterator[Path]:
+    """Yield the JSON files in place of each folder."""
+    for file in files:
+        inside = sorted(file.glob("*.json"))
+        if file.is_dir() and not inside:
+            raise ConfigError(f"{file}: there is no .json file in this folder.")
+        yield from inside or (file,)
 
 
 def _workflows(file: Path) -> Sequence[n8n.Workflow]:
@@ -174,6 +183,18 @@ def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
+def _unknown(entry: ToolEntry, arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line for each argument that no parameter takes; the webhook gets it all the same."""
+    schema = entry.spec.parameters
+    known = list(schema.get("properties", {}))
+    if schema.get("additionalProperties"):
+        return
+    for key in arguments:
+        if key not in known:
+            has = f"it has {', '.join(known)}" if known else "it takes none"
+            yield f"{key} is not a parameter of {entry.exposed}; {has}"
+
+
 async def try_workflow(
     settings: Settings, name: str, pairs: Sequence[str], *, as_json: bool
 ) -> bool:
@@ -194,6 +215,8 @@ async def try_workflow(
             console.print(fact, style="dim", markup=False)
         as_text = json.dumps(arguments, ensure_ascii=False)
         console.print(f"call     {name} {as_text}", markup=False)
+        for line in _unknown(entry, arguments):
+            console.print(f"         {line}", style="yellow", markup=False)
 
         def print_progress(progress: n8n.Progress) -> None:
             line = f"         still runs: {progress.elapsed_s:.0f} of {progress.deadline_s:.0f} s"

@@ -432,7 +432,7 @@ def _try(toolset: ConfiguredToolset, name: str) -> None:
         ) from None
     except CaalError as error:
         raise ConfigError(
-            f"{name}: {error} Nothing was written; fix it, or add --unchecked"
+            f"{name}: {str(error).rstrip('.')}. Nothing was written; fix it, or add --unchecked"
         ) from None
     console().print(f"{name}: {found}", markup=False)
 

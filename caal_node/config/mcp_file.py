@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import mcp_bridge
+from caal_node.config.settings import MCP_SERVERS
 from caal_node.core import paths
 from caal_node.network.guard import policies
 
@@ -34,6 +35,16 @@ def load_mcp_servers(
         return servers
     _warn_of(tuple(each.name for each in servers if each.enabled and each.transport == "stdio"))
     return tuple(replace(server, offline=True) for server in servers)
+
+
+def missing_file(path: Path) -> str | None:
+    """Return what to say of a file that is not there, although somebody named it.
+
+    The file that is looked for where nobody named one need not be there. It reads the disk.
+    """
+    if path.name == MCP_SERVERS or path.exists():
+        return None
+    return f"{path}: there is no such file; write it, or fix CAAL_MCP_SERVERS"
 
 
 @cache

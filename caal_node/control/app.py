@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -414,11 +415,27 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8889) -> None
     """Serve the API of `caal-node control` until the process is asked to stop.
 
     Raises:
-        ConfigError: the token or LiveKit's address and keys are not set.
+        ConfigError: the token or LiveKit's address and keys are not set, or the address is taken.
     """
     if not is_loopback(host):
         logger.warning("%s is reachable from other machines, without TLS: put a proxy there.", host)
-    make_server(make_app(settings, LiveKitRooms.of(settings)), host, port).run()
+    app = make_app(settings, LiveKitRooms.of(settings))
+    _require_port(host, port)
+    make_server(app, host, port).run()
+
+
+def _require_port(host: str, port: int) -> None:
+    """Say in one line what uvicorn says by its log and a traceback."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
+    except (OSError, OverflowError) as error:
+        why = "a port is a number from 0 to 65535"
+        if isinstance(error, OSError):  # Python puts the address behind it once more
+            why = str(error.strerror).partition(" (while")[0].lower()
+        raise ConfigError(
+            f"cannot listen at {host}, port {port} ({why}); choose others with --host and --port"
+        ) from error
 
 
 def make_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
@@ -466,7 +483,7 @@ def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:
     """
     if settings.control_token is None:
         raise ConfigError(
-            "CAAL_CONTROL_TOKEN: not set. Choose a long random one and give it to the callers."
+            "CAAL_CONTROL_TOKEN: not set. Make one with: openssl rand -hex 32; callers send it."
         )
     token = settings.control_token.get_secret_value().encode()
 

@@ -107,6 +107,10 @@ class Decision:
     took_ms: float
 
 
+REASON_CHARS: Final = 300
+"""Characters that a person at a terminal is shown of why a call failed, and of its result."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallReport:
     """How a call ended, and why it ran at all. It is no event, but a part of one."""

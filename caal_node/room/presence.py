@@ -29,6 +29,7 @@ from livekit.agents.voice import events as lk
 
 from caal_node.config.setting_tables import AGENT_TOOLS
 from caal_node.core.events import (
+    REASON_CHARS,
     CallReport,
     CueKind,
     CuePlayed,
@@ -74,6 +75,10 @@ class _RunningCall:
     began: float
 
 
+_UNFIT: Final = "Error parsing arguments for "
+"""How LiveKit begins what it says of a call whose arguments did not fit."""
+
+
 class CallTracker:
     """The calls that LiveKit runs in one session, by id. `now` is a time in seconds."""
 
@@ -97,12 +102,23 @@ class CallTracker:
             arguments_of(call.arguments),
         )
 
-    def ended(self, now: float, call_id: str, status: str) -> ToolCallEnded | None:
-        """Return the event for LiveKit's `status`, or None for a call whose start is unknown."""
+    def ended(
+        self, now: float, call_id: str, status: str, message: str | None = None
+    ) -> ToolCallEnded | None:
+        """Return the event for LiveKit's `status`, or None for a call whose start is unknown.
+
+        Args:
+            message: LiveKit's words, or those of what the tool raised. Only its own are told: they
+                say why a call never reached its tool.
+        """
         if (call := self._running.pop(call_id, None)) is None:
             return None
         outcome = _OUTCOMES[status]
-        report = self._report_of(call_id) or CallReport(outcome)
+        report = self._report_of(call_id)
+        if report is None:
+            unfit = outcome == "error" and message and message.startswith(_UNFIT)
+            why = " ".join(message.split())[:REASON_CHARS] if message and unfit else ""
+            report = CallReport(outcome, reason=why)
         if outcome != "cancelled":
             # A cancelled call stays cancelled, whatever outcome was noted while it was stopped.
             outcome = report.outcome
@@ -328,8 +344,8 @@ class Presence:
             case lk.ToolCallUpdated(call_id=call_id, silent=False):
                 self._policy.call_released(call_id)
                 self._player.perform()
-            case lk.ToolCallEnded(call_id=call_id, status=status):
-                if (ended := self._calls.ended(now, call_id, status)) is not None:
+            case lk.ToolCallEnded(call_id=call_id, status=status, message=said):
+                if (ended := self._calls.ended(now, call_id, status, said)) is not None:
                     action = self._policy.call_ended(now, call_id, ended.outcome)
                     cue = self._player.perform(action)
                     self.emit(ended)

@@ -44,7 +44,8 @@ from caal_node.core.errors import (
     ToolTimeout,
     UnknownTool,
 )
-from caal_node.core.events import CallReport, Events, Outcome
+from caal_node.core.events import REASON_CHARS, CallReport, Events, Outcome
+from caal_node.core.failing_line import failing_line
 from caal_node.core.prompt_files import sentence
 from caal_node.models.strategies.tool_relevance import relevance_of
 from caal_node.network.guard import refusal_in
@@ -129,8 +130,9 @@ ERROR_CHARS: Final = 8_192
 """Characters of an error's text that are kept. Servers put whole pages into their errors."""
 MAX_OUTCOMES: Final = 256
 """Call ids whose outcome is kept until it is asked for; far fewer run at once."""
-REASON_CHARS: Final = 300
-"""Characters that a person at a terminal is shown of why a call failed, and of its result."""
+_NO_USERDATA: Final = "AgentSession userdata is not set"
+"""LiveKit's words where a tool asks for `context.userdata` and the session has none."""
+_USERDATA_FIX: Final = "return it from make_userdata() of your CaalAgent"
 OWN_ERROR_CHARS: Final = 65_536
 """Characters of a `ToolError` that the model is shown: twice the window of a local model. A search
 of ten times as many for secrets holds the event loop for 20 ms, in a thread as well."""
@@ -418,12 +420,18 @@ class Pipeline:
             logger.info("tool %s (%s) %s after %d ms", *tool, outcome, took_ms)
 
     def _reason(self, error: Exception) -> str:
-        """Return one line of why a call failed; of what is no words for the model, its kind too."""
+        """Return one line of why a call failed; of what is no words for the model, its kind and
+        the line of the author's code too."""
         said = error.message if isinstance(error, ToolError) else str(error)
+        more = ""
         if not isinstance(error, ToolError | ToolFailure):
+            if said == _NO_USERDATA:
+                more = f"; {_USERDATA_FIX}"
+            elif line := failing_line(error):
+                more = f" ({line})"
             said = f"{type(error).__name__}: {said}"
         said = self._gates.redact(self.redaction.beginning(said, REASON_CHARS))
-        return " ".join(said.split())[:REASON_CHARS]
+        return " ".join(said.split())[: REASON_CHARS - len(more)] + more
 
     def redact(self, text: str) -> str:
         """Return what people or the model may see of a text that takes another way than `run`."""

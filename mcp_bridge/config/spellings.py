@@ -270,6 +270,8 @@ def in_our_words(place: FileValue, context: FileContext) -> tuple[FileValue, tup
             entry[ours] = value
             theirs[ours] = key
     if entry.keys().isdisjoint(("command", "url")):
+        if isinstance(group := place.path[-1], str) and _is_misspelt_group(group):
+            place.refuse(f'is not what holds servers; rename "{group}" to "mcpServers"')
         near = next((key for key in unknown if _nearest(key) in ("command", "url")), "")
         fix = f'rename "{near}" to "{_nearest(near)}"' if near else "add one"
         place.refuse(f'has neither "command" nor "url"; {fix}')
@@ -357,3 +359,8 @@ def each_text(value: Any, change: Callable[[str], str]) -> Any:
         members = cast("dict[str, Any]", value)
         return {key: each_text(one, change) for key, one in members.items()}
     return value
+
+
+def _is_misspelt_group(name: str) -> bool:
+    """Say whether a name is `mcpServers` in another spelling, which would be taken for a server."""
+    return re.sub(r"[^a-z]", "", name.lower()) in ("mcpservers", "mcpserver")

@@ -161,6 +161,13 @@ def serve(
     asyncio.run(_serve(options))
 
 
+def _require_program(name: str, cwd: str | None) -> None:
+    """Raises: ConfigError; else each client would be the first to hear that nothing can start."""
+    path = Path(cwd or ".", name) if os.sep in name else name
+    if shutil.which(path) is None:
+        raise ConfigError(f"the command {name!r} was not found; install it, or fix its path")
+
+
 @app.command()
 def unit(context: typer.Context) -> None:
     """Print a hardened systemd unit."""
@@ -188,6 +195,7 @@ async def _serve(options: ServeOptions) -> None:
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     async with Bridge(options) as bridge:
+        _require_program(options.command[0], options.cwd)
 
         def stop() -> None:
             if told.is_set():

@@ -143,7 +143,11 @@ def _read_one(key: str, entry: Mapping[str, str]) -> WebhookAuth:
 def _with_variables(key: str, value: str, env: Mapping[str, str]) -> str:
     for name in _VARIABLE.findall(value):
         if not env.get(name):
-            raise _malformed(key, f"the variable {name} is not set.")
+            raise _malformed(
+                key,
+                f"the variable {name} is not set; write it into .env, or set it where this "
+                "process starts.",
+            )
     return _VARIABLE.sub(lambda found: env[found[1]], value)
 
 

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -32,6 +33,14 @@ WINDOW_S: Final = 300.0
 KEPT_FOR_LISTING: Final = 8
 """Requests that reading details leaves over: two listings of an instance with more than 200
 workflows, so that a reload can tell at least which workflows came and went."""
+
+
+def check_address(url: str) -> str:
+    """Return what to do about an address that is no n8n: often a page of the editor was copied."""
+    parts = urlsplit(url)
+    if not parts.path.strip("/"):
+        return "check N8N_URL"
+    return f"check N8N_URL, which is usually the address alone ({parts.scheme}://{parts.netloc})"
 
 
 class RateLimiter:
@@ -145,8 +154,10 @@ class ApiClient:
 
     def unexpected(self, what: str) -> N8nError:
         """Return the error for a 2xx that n8n would not send."""
+        fix = check_address(self._shown_url)
         return N8nError(
-            "protocol", f"{self._shown_url} does not answer like n8n ({what}): check N8N_URL."
+            "protocol",
+            f"{self._shown_url} does not answer like n8n ({what}): {fix}.",
         )
 
     async def _wait(self, wait: float, *, status: int | None = None) -> None:
@@ -207,7 +218,8 @@ class ApiClient:
             message = f"n8n refused {credential}: make a new one in {where}."
         elif status == 404:
             kind = "disabled"
-            message = f"{url} has no public API: check N8N_URL, or set N8N_MCP_TOKEN instead."
+            fix = check_address(url)
+            message = f"{url} has no public API: {fix}, or set N8N_MCP_TOKEN instead."
         elif 300 <= status < 400:
             target = response.headers.get("location", "")[:200]
             message = f"N8N_URL redirects to {target}: set it to that address."

@@ -88,6 +88,31 @@ async def test_n8n_is_looked_at_with_either_key() -> None:
     assert " tools" in by_key.found
 
 
+async def test_credentials_that_cannot_be_read_or_fit_no_workflow_are_found(
+    tmp_path: Path,
+) -> None:
+    async with RecordedN8n() as r:
+
+        def settings(entry: str, value: str) -> Settings:
+            file = tmp_path / "caal.toml"
+            file.write_text(f'[n8n_auth.{entry}]\nheader = "X-Key"\nvalue = "{value}"\n')
+            return load_settings({"N8N_URL": r.base_url, "N8N_API_KEY": r.api_key}, file)
+
+        async def found(entry: str) -> list[Finding]:
+            [unread] = await check_n8n(settings(entry, "${NO_SUCH_KEY}"))
+            assert (unread.status, unread.found) == (
+                "fail",
+                f"n8n_auth, {entry}: the variable NO_SUCH_KEY is not set",
+            )
+            assert "write it into .env" in unread.fix
+            return [*await check_n8n(settings(entry, "secret"))]
+
+        assert len(await found("secure_lookup")) == 1
+        [_, idle] = await found("secure_lokup")
+    assert (idle.status, idle.found) == ("warn", "n8n_auth.secure_lokup fits no workflow")
+    assert idle.fix.startswith("Did you mean secure_lookup?")
+
+
 def test_a_fault_in_a_workflows_notes_is_told_with_its_workflow_and_the_next_command() -> None:
     hook = {"name": "Webhook", "type": "n8n-nodes-base.webhook", "webhookId": "w"}
     hook |= {"parameters": {"httpMethod": "POST", "path": "forecast"}}

@@ -20,6 +20,7 @@ from tests.recorded_n8n import RecordedN8n
 
 pytestmark = pytest.mark.long
 
+SAMPLES = Path(__file__).parents[2] / "n8n" / "workflows"
 HEADER = {"header": "x-recorded-key", "value": "recorded-header-value"}
 
 
@@ -89,6 +90,36 @@ async def test_a_wrong_word_is_told_with_its_fix(name: str, pairs: list[str], wo
     async with RecordedN8n() as recorded:
         with pytest.raises(ConfigError, match=words):
             await try_workflow(settings_of(recorded), name, pairs, as_json=False)
+
+
+async def test_a_try_names_an_argument_that_no_parameter_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with RecordedN8n() as recorded:
+        await try_workflow(
+            settings_of(recorded), "get_weather", ["city=Oslo", "dayz=3"], as_json=False
+        )
+    out = capsys.readouterr().out
+    assert "dayz is not a parameter of get_weather; it has city, days" in out
+    assert "city is not" not in out
+
+
+async def test_a_copied_page_of_the_editor_is_no_address_and_the_address_is_said() -> None:
+    async with RecordedN8n() as recorded:
+        for page in ("home/workflows", "api/v1"):
+            there = settings_of(recorded, N8N_URL=f"{recorded.base_url}/{page}")
+            with pytest.raises(ConfigError, match=re.escape(f"alone ({recorded.base_url})")):
+                await try_workflow(there, "get_weather", [], as_json=False)
+
+
+def test_a_folder_is_checked_as_the_workflows_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConfigError, match=r"there is no \.json file in this folder"):
+        check_files([tmp_path], as_json=False)
+    assert check_files([SAMPLES], as_json=False)
+    out = capsys.readouterr().out
+    assert f"{len(list(SAMPLES.glob('*.json')))} workflows: 0 errors" in out
 
 
 async def test_an_instance_is_checked_workflow_by_workflow(

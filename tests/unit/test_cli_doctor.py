@@ -301,8 +301,6 @@ async def test_a_broken_file_of_mcp_servers_fails_with_its_line(tmp_path: Path) 
     [check] = await check_mcp(Settings(mcp_servers=path))
     assert check.status == "fail"
     assert "mcp_servers.json:2" in check.found + check.fix
-    [check] = await check_mcp(Settings(mcp_servers=tmp_path / "absent.json"))
-    assert check.status == "ok"
 
 
 async def test_a_missing_command_fails_and_names_its_server(tmp_path: Path) -> None:

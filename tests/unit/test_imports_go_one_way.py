@@ -140,6 +140,16 @@ def test_understanding_a_reply_loads_no_livekit() -> None:
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
 
 
+def test_a_command_line_is_read_without_livekit_and_the_mcp_sdk() -> None:
+    """They take two seconds, which help, completion and a mistyped command need not wait for."""
+    code = (
+        "import sys, caal_node.cli.app, caal_node.config.process_guard;"
+        "print({'livekit', 'mcp', 'numpy'} & set(sys.modules))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "set()"
+
+
 # That the tests above can fail: on trees made for it.
 
 

@@ -89,6 +89,6 @@ def _session_host(settings: Settings) -> list[Finding]:
 
 def _control_token(settings: Settings) -> Finding:
     if settings.control_token is None:
-        fix = "Set CAAL_CONTROL_TOKEN to a long random text to use caal-node control."
+        fix = "To use caal-node control, set CAAL_CONTROL_TOKEN: openssl rand -hex 32"
         return warn(CONTROL, "no CAAL_CONTROL_TOKEN, so tools cannot be reloaded in a room", fix)
     return ok(CONTROL, "token set")

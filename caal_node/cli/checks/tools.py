@@ -7,21 +7,22 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import tzinfo
+from difflib import get_close_matches
 from typing import Final
 
 import mcp_bridge
 from caal_node import weights
 from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, warn
-from caal_node.config.mcp_file import load_mcp_servers
+from caal_node.config.mcp_file import load_mcp_servers, missing_file
 from caal_node.config.settings import Settings
 from caal_node.config.toolset_tables import ToolsetTable
 from caal_node.core.errors import CaalError, ConfigError
 from caal_node.models.embedding import FETCH, ServerEmbedder, make_embedder
-from caal_node.tools.sources.configured import mcp_tier
+from caal_node.tools.sources.configured import mcp_tier, n8n_tier
 from caal_node.toolsets.base import LOCAL_ZONE, ToolsetServices
 from caal_node.toolsets.registry import checked, configured_toolsets, made_of
 from mcp_bridge import EmbeddingUnavailable
-from n8n import Discovery, N8nError, N8nTools
+from n8n import Discovery, N8nError
 
 # Tries every toolset that is on.
 
@@ -57,7 +58,6 @@ async def _finding(table: ToolsetTable, zone: tzinfo) -> Finding:
 N8N: Final = "n8n"
 MCP: Final = "mcp"
 EMBEDDING: Final = "embedding"
-N8N_S: Final = 15.0
 FIRST_START_S: Final = 22.0
 """A server that is still being downloaded after this time is a warning; others fail before."""
 MCP_S: Final = FIRST_START_S + 20.0
@@ -72,16 +72,30 @@ async def check_n8n(settings: Settings) -> Sequence[Finding]:
             return [ok(N8N, "not set, so there are no workflows")]
         return [fail(N8N, "a token is set, but no address", "Set N8N_URL.")]
     try:
-        async with N8nTools(
-            settings.n8n_url,
-            mcp_token=token.get_secret_value() if token else None,
-            api_key=key.get_secret_value() if key else None,
-            discovery_timeout_s=N8N_S,
-        ) as workflows:
+        tier = n8n_tier(settings)
+    except ConfigError as error:
+        return [fail_from(N8N, str(error), fix="Fix that table of caal.toml, or N8N_AUTH.")]
+    try:
+        async with tier.workflows as workflows:
             found = await workflows.discover()
     except N8nError as error:
         return [fail_from(N8N, str(error), ": ", "Check N8N_URL, N8N_MCP_TOKEN and N8N_API_KEY.")]
-    return [n8n_finding(settings, found)]
+    return [n8n_finding(settings, found), *_idle_credentials(settings, found)]
+
+
+def _idle_credentials(settings: Settings, found: Discovery) -> list[Finding]:
+    """Return a finding for each entry of `n8n_auth` that no webhook is called with."""
+    names = {name for tool in found.tools for name in (tool.name, tool.path, tool.workflow_id)}
+    names |= {skipped.title for skipped in found.skipped}
+    findings = list[Finding]()
+    for key in settings.n8n_auth:
+        if key.strip("/") in names:
+            continue
+        near = get_close_matches(key, [tool.name for tool in found.tools], n=1)
+        fix = f"Did you mean {near[0]}? " if near else ""
+        fix += "Name a webhook's path, a tool or a workflow's id (caal-node tools)."
+        findings.append(warn(N8N, f"n8n_auth.{key} fits no workflow", fix))
+    return findings
 
 
 def n8n_finding(settings: Settings, found: Discovery) -> Finding:
@@ -109,6 +123,8 @@ async def check_mcp(settings: Settings) -> Sequence[Finding]:
         configs = await in_thread(lambda: load_mcp_servers(settings.mcp_servers, missing_ok=True))
     except mcp_bridge.ConfigError as error:
         return [fail_from(MCP, str(error), fix="Fix that line.")]
+    if absent := await in_thread(lambda: missing_file(settings.mcp_servers)):
+        return [fail_from(MCP, absent)]
     if not configs:
         return [ok(MCP, f"no servers in {settings.mcp_servers}")]
     # As a room has them, but without a catalogue, which leaves known servers unconnected.

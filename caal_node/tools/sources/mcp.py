@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import mcp_bridge
-from caal_node.config.mcp_file import load_mcp_servers
+from caal_node.config.mcp_file import load_mcp_servers, missing_file
 from caal_node.context.token_estimate import tools_tokens
 from caal_node.core.errors import ToolBroke, ToolStarting, ToolTimeout, ToolUnavailable
 from caal_node.core.prompt_files import sentence
@@ -99,6 +99,8 @@ class McpToolSource(ToolSource):
             self._secrets = tuple(chain.from_iterable(config.keys() for config in configs))
             if self._manager is not None:
                 await self._manager.reload(configs, ready_s=self._ready_s)
+            elif absent := await asyncio.to_thread(missing_file, self._config):
+                self._config_error = {self._config.name: absent}
             elif configs:
                 manager = self._make_manager(configs)
                 self._manager = await self._exit_stack.enter_async_context(manager)

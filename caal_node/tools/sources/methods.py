@@ -218,6 +218,9 @@ def guarded(tool: OwnTool, run: RunOwn) -> OwnTool:
 
     LiveKit passes the RunContext by a parameter that is added here, and that it shows to no model.
     Without one, somebody calls the tool as a plain function, and it is one.
+
+    Raises:
+        TypeError: a parameter has no type.
     """
     signature = inspect.signature(tool)
     parameters = list(signature.parameters.values())
@@ -225,6 +228,13 @@ def guarded(tool: OwnTool, run: RunOwn) -> OwnTool:
         return tool  # **kwargs has no schema; LiveKit refuses such a tool itself
     context_name = _context_parameter(tool, signature)
     raw = isinstance(tool, RawFunctionTool)
+    for each in () if raw else parameters:
+        if each.annotation is inspect.Parameter.empty:  # LiveKit: KeyError, in the first turn
+            name = each.name
+            raise TypeError(
+                f"the tool {tool.info.name}: its parameter {name} has no type, "
+                f"so no model can be told what to give; write {name}: str"
+            )
 
     @functools.wraps(tool, updated=())
     async def guard(*args: Any, **kwargs: Any) -> Any:
@@ -237,7 +247,7 @@ def guarded(tool: OwnTool, run: RunOwn) -> OwnTool:
             tool.info.name,
             context.function_call.call_id,
             arguments["raw_arguments"] if raw else arguments,
-            lambda: tool(*args, **kwargs),
+            lambda: _awaited(tool, tool(*args, **kwargs)),
             validate=raw,
             deadline=context_name is None,
             context=context,
@@ -298,6 +308,12 @@ def spec_of(tool: OwnTool, source: str) -> ToolSpec:
         remembered=terms.remembered,
         answers=terms.answers,
     )
+
+
+async def _awaited(tool: OwnTool, running: Any) -> Any:
+    if not inspect.isawaitable(running):
+        raise TypeError(f"{tool.info.name} is a plain function; begin it with async def")
+    return await running
 
 
 def _never(value: Any) -> bool:

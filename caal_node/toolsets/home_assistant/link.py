@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
@@ -85,7 +86,15 @@ def lost(error: Exception) -> ToolFailure:
     """Return the error for a connection that could not be made or was lost."""
     if (why := refusal_in(error)) is not None:
         return ToolOutside(f"Home Assistant is where this process may not connect to: {why}")
-    return unreachable(type(error).__name__)
+    return unreachable(_why(error))
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "nothing listens at its address"
+    if isinstance(error, socket.gaierror):
+        return "its host's name is not known here"
+    return type(error).__name__
 
 
 def turned_away(why: str) -> ToolRefused:
