@@ -320,7 +320,7 @@ async def test_plugins_are_imported_whenever_a_persons_code_does_it(tmp_path: Pa
     ("env", "said"),
     [
         ({"CAAL_AGENT": "mine:Broken"}, "the map is missing"),
-        ({"CAAL_AGENT": "mine:Nobody"}, "there is no Nobody in mine"),
+        ({"CAAL_AGENT": "mine:Nobody"}, "mine has no class Nobody"),
         ({"OLLAMA_HOST": "127.0.0.1:9"}, "ollama serve"),
         ({"CAAL_API": "livekit", "CAAL_MODEL": "mine:voice"}, "not a LiveKit LLM"),
     ],
