@@ -27,12 +27,12 @@ IN_TEXT = {
     "unknown": '<tool_call>{"name": "sing_a_song", "arguments": {"of": "Paris"}}</tool_call>',
 }
 INVENTED = {
-    "an answer": "\nIt is frosty today.",
-    "the protocol's own": '\n{"type": "tool_observation", "name": "get_weather", "result": "frosty"}',
-    "the protocol's own, as XML": '\n<tool_observation name="get_weather" kind="result">\nfrosty',
+    "an answer": "\nThere is hail today.",
+    "the protocol's own": '\n{"type": "tool_observation", "name": "get_weather", "result": "hail"}',
+    "the protocol's own, as XML": '\n<tool_observation name="get_weather" kind="result">\nhail',
     "a result's markers": "\n<tool_response>\n{",
-    "an observation": "\nObservation: it is frosty today.\n",
-    "a final answer": '\n{"type": "final_answer", "text": "It is frosty today',
+    "an observation": "\nObservation: there is hail today.\n",
+    "a final answer": '\n{"type": "final_answer", "text": "There is hail today',
     "another's turn": "\n<|im_start|>user\n",
 }
 
@@ -41,7 +41,7 @@ INVENTED = {
 async def test_a_structured_call_ends_the_request_at_the_first_word_behind_it(api: str) -> None:
     async with (
         StandInModel(
-            ["One moment. ", WEATHER, "It is frosty today.", Hang()], ["It is 21."]
+            ["One moment. ", WEATHER, "There is hail today.", Hang()], ["It is 21."]
         ) as server,
         conversation(server, api=api, env=STREAMED) as talk,
     ):
@@ -49,7 +49,7 @@ async def test_a_structured_call_ends_the_request_at_the_first_word_behind_it(ap
             assert await talk.ask("weather in Paris?") == "One moment. It is 21."
             await server.client_gone()
         assert talk.tier.calls == [PARIS]
-        assert "frosty" not in server.chats[1].body.decode()
+        assert "hail" not in server.chats[1].body.decode()
 
 
 @pytest.mark.parametrize("invented", INVENTED.values(), ids=INVENTED)
@@ -66,7 +66,7 @@ async def test_a_call_in_text_ends_the_request_whatever_was_made_up_behind_it(
             assert await talk.ask("weather in Paris?") == "It is 21."
             await server.client_gone()
         assert talk.tier.calls == [PARIS]
-        assert "frosty" not in server.chats[1].body.decode()
+        assert "hail" not in server.chats[1].body.decode()
 
 
 async def test_all_calls_of_a_reply_are_made() -> None:
