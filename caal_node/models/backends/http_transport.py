@@ -184,11 +184,12 @@ async def split_lines(
             _check_size(len(rest) + end - start, line_max)
             line = bytes(rest) + chunk[start:end]
             rest.clear()
+            if start:  # Whoever read the chunk has given the loop its turn before the first line.
+                await turns.give()
             start = end + 1
             count += 1
             if count > LINES_MAX:
                 raise ModelReplyError(f"the reply has more than {LINES_MAX:,} lines")
-            await turns.give()
             yield line.strip()
         _check_size(len(rest) + len(chunk) - start, line_max)
         rest += chunk[start:]

@@ -120,22 +120,28 @@ def chunks_of(
     Ollama's own calls are whole. Servers that speak its API also send a name first and the
     arguments in pieces, as OpenAI's do; such a call is known to be whole at the reply's end.
     """
-    usage = Usage(prompt=reply.prompt_eval_count or 0, completion=reply.eval_count or 0)
-    done = ReplyDone.of(reply.done_reason, usage, request)
-    if reply.message.thinking:
-        yield ReasoningChunk(reply.message.thinking)
-    if reply.message.content:
+    message = reply.message
+    if message.thinking:
+        yield ReasoningChunk(message.thinking)
+    if message.content:
         tokens = tuple(token.generated() for token in reply.logprobs or ())
-        yield TextChunk(reply.message.content, tokens)
-    if reply.task_status is None:
-        calls.add(reply.message.tool_calls or ())
-        yield from calls.calls(ended=reply.is_last, cut=done.reason == "length")
-    else:
-        for call in reply.message.tool_calls or ():
+        yield TextChunk(message.content, tokens)
+    done = None
+    if reply.done and reply.is_last:
+        usage = Usage(prompt=reply.prompt_eval_count or 0, completion=reply.eval_count or 0)
+        done = ReplyDone.of(reply.done_reason, usage, request)
+    deltas = message.tool_calls or ()
+    if reply.task_status is not None:
+        for call in deltas:
             name, arguments = call.function.name or "", call.function.arguments
             yield from runs.started(call.id or "", name, arguments)
-    yield from runs.ended([*(reply.message.tool_results or ()), *(reply.tool_results or ())])
-    if reply.is_last:
+    elif deltas or done is not None:
+        calls.add(deltas)
+        cut = done is not None and done.reason == "length"
+        yield from calls.calls(ended=done is not None, cut=cut)
+    if results := [*(message.tool_results or ()), *(reply.tool_results or ())]:
+        yield from runs.ended(results)
+    if done is not None:
         yield done
 
 
