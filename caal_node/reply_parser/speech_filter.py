@@ -185,7 +185,7 @@ class _SpeechFilter:
 
     def _take(self) -> list[Event]:
         taken, self._out = self._out, []
-        return joined(taken)
+        return joined(taken) if len(taken) > 1 else taken
 
     def _emit(self, event: Event) -> None:
         self._called = self._called or isinstance(event, ToolCallEnd | BrokenCall | UnknownCall)

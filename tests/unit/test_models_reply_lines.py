@@ -139,4 +139,5 @@ def test_of_a_line_with_a_thousand_calls_the_first_are_read() -> None:
     many: list[Any] = [{}] * 1_000
     line = {"message": {"tool_calls": many}, "tool_results": many}
     reply = OllamaReply.model_validate_json(json.dumps(line))
+    assert reply.message is not None
     assert len(reply.message.tool_calls or ()) == len(reply.tool_results or ()) == CALLS_READ

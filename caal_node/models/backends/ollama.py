@@ -35,7 +35,6 @@ from caal_node.models.backends.http_transport import (
 from caal_node.models.backends.loaded_models import ShownModel
 from caal_node.models.backends.tool_calls import (
     CALLS_READ,
-    NULL_IS_EMPTY_OBJECT,
     OR_NONE,
     WORKING,
     CallDelta,
@@ -65,11 +64,14 @@ class OllamaMessage(BaseModel):
     tool_results: Annotated[list[ToolResult] | None, first_of(CALLS_READ)] = None
 
 
+_SILENT: Final = OllamaMessage()
+
+
 class OllamaReply(BaseModel):
     """One line of a streamed reply, or an unstreamed one whole."""
 
     error: Any = None
-    message: Annotated[OllamaMessage, NULL_IS_EMPTY_OBJECT] = Field(default_factory=OllamaMessage)
+    message: OllamaMessage | None = None
     tool_results: Annotated[list[ToolResult] | None, first_of(CALLS_READ)] = None
     task_status: str | None = None
     """Is sent by servers that run tools themselves, see `tool_calls`."""
@@ -120,7 +122,7 @@ def chunks_of(
     Ollama's own calls are whole. Servers that speak its API also send a name first and the
     arguments in pieces, as OpenAI's do; such a call is known to be whole at the reply's end.
     """
-    message = reply.message
+    message = reply.message or _SILENT
     if message.thinking:
         yield ReasoningChunk(message.thinking)
     if message.content:

@@ -189,7 +189,7 @@ class NativeStrategy:
     name: StrategyName = "native"
 
     def request(self, question: Question) -> BackendRequest:
-        items: tuple[Item, ...] = tuple(carried(question.shown_items, question.head))
+        items: tuple[Item, ...] = carried(question.shown_items, question.head)
         if not question.may_call:
             # It is a person's turn, since templates move late instructions to the prompt's prefix.
             items = (*items, UserItem(read("last_round.md")))
