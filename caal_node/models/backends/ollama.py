@@ -240,8 +240,9 @@ class OllamaBackend(HttpTransport):
                     patience.renew()
                     yield chunk
                 if reply.is_last:
-                    return
-        raise ModelReplyError(f"{self.address} ended its reply in the middle")
+                    patience.end()
+        if not patience.is_over:
+            raise ModelReplyError(f"{self.address} ended its reply in the middle")
 
     def _body(self, request: BackendRequest, think: Think) -> dict[str, Any]:
         body: dict[str, Any] = {
