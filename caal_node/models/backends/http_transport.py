@@ -360,7 +360,7 @@ class HttpTransport:
     ) -> AsyncGenerator[bytes]:
         """POST `body`, and yield the reply's pieces as `split` cuts them, each within `patience`.
 
-        Once that is over, no piece is yielded any more. Closing the generator closes the connection.
+        Once that is over, no piece is yielded any more. Closing it closes the connection.
 
         Raises:
             ModelError: one of its kinds.
