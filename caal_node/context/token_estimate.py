@@ -16,7 +16,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from caal_node.context.schemas import told_catalogue
@@ -99,6 +99,8 @@ MESSAGE_TOKENS: Final = 6
 CALL_TOKENS: Final = 17
 RESULT_TOKENS: Final = 15
 TOOLS_TOKENS: Final = 90
+ITEMS_KEPT: Final = 256
+"""Items whose count is kept, so that a request costs what its newest turn does."""
 TOLD_TOKENS: Final = 24
 """The words around told tools, see `prompts/told_tools.md`."""
 
@@ -116,6 +118,7 @@ def text_tokens(text: str) -> int:
     return -(-hundredths // 100)
 
 
+@lru_cache(ITEMS_KEPT)
 def item_tokens(item: WindowItem) -> int:
     """Estimate the tokens of one item, with those that a chat template puts around it."""
     if isinstance(item, CallItem):

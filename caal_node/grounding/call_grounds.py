@@ -226,7 +226,7 @@ class CallGrounds:
 
     Args:
         items: The conversation, oldest first.
-        tools: The tools that the model was offered.
+        language: That of the tools' descriptions, see `language_of_tools`.
         times: Lower-case words for times, which are no places.
         numbers: The same for numbers.
         fit_of: Tells how many words the request shares with the tool of a name, in `unique_words`.
@@ -236,14 +236,14 @@ class CallGrounds:
     def __init__(
         self,
         items: Sequence[Item],
-        tools: Sequence[ToolSchema],
+        language: str,
         times: frozenset[str],
         numbers: frozenset[str],
         fit_of: Callable[[str], float],
     ) -> None:
         turn = Turn(items)
         self._request: Final = turn.request if turn.is_new else ""
-        self._language: Final = language_of(_described(tool) for tool in tools)
+        self._language: Final = language
         spoken = language_of([self._request])
         self._is_known: Final = (
             bool(self._request.strip() and self._language)
@@ -461,6 +461,11 @@ def _refers(turn: Turn[Item]) -> bool:
     """Return whether the newest words may mean what was said before them."""
     earlier = next(turn.earlier_words(), None)
     return earlier is not None and not stems(turn.request).isdisjoint(REFERENCES)
+
+
+def language_of_tools(tools: Sequence[ToolSchema]) -> str:
+    """Return the language in which `tools` are described; "" where that cannot be told."""
+    return language_of(_described(tool) for tool in tools)
 
 
 def _described(tool: ToolSchema) -> str:

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.tool_spec import Example
-from caal_node.grounding.call_grounds import FIT, CallGrounds, CallSigns, unique_words
+from caal_node.grounding.call_grounds import (
+    FIT,
+    CallGrounds,
+    CallSigns,
+    language_of_tools,
+    unique_words,
+)
 from caal_node.grounding.request_words import language_of, points_elsewhere
 
 TIMES: Final = frozenset({"today", "tomorrow", "weekend", "friday", "six", "afternoon"})
@@ -38,7 +44,7 @@ TOOLS: Final = (WEATHER, SHOPPING, LIGHTS, MUSIC, SEARCH, MAIL, MESSAGE)
 
 def grounds(*said: str | Item, fit: float = 0.0) -> CallGrounds:
     items = [UserItem(one) if isinstance(one, str) else one for one in said]
-    return CallGrounds(items, TOOLS, TIMES, frozenset(), lambda name: fit)
+    return CallGrounds(items, language_of_tools(TOOLS), TIMES, frozenset(), lambda name: fit)
 
 
 def needless(
@@ -161,7 +167,7 @@ def test_nothing_is_left_out_where_another_language_is_spoken(said: str, trusted
 def test_nothing_is_left_out_where_tools_are_described_in_another_language() -> None:
     licht = tool("licht_aus", "Schaltet das Licht in einem Zimmer aus und ist für alle da.")
     said = [UserItem("who wrote Hamlet")]
-    judged = CallGrounds(said, [licht], TIMES, frozenset(), lambda name: 0.0)
+    judged = CallGrounds(said, language_of_tools([licht]), TIMES, frozenset(), lambda name: 0.0)
     assert not judged.is_needless(CallSigns(licht, {}, trusted=False))
 
 

@@ -523,7 +523,7 @@ _STATED: Final = (
 
 @given(st.lists(st.sampled_from(_STATED) | st.text(max_size=6)).map(" ".join))
 def test_whatever_was_said_word_for_word_may_be_written(said: str) -> None:
-    grounds = CallGrounds([UserItem(said)], NOTES.schemas, TIMES, NUMBERS, lambda name: 1.0)
+    grounds = CallGrounds([UserItem(said)], "en", TIMES, NUMBERS, lambda name: 1.0)
     text = CallSigns(NOTES.schemas[0], {"text": said}, trusted=True)
     assert grounds.invented(text) == ()
 

@@ -10,17 +10,26 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
+from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSchema, name_writes
 from caal_node.core.turn import Turn
-from caal_node.grounding.call_grounds import FIT, CallGrounds, CallSigns, unique_words
+from caal_node.grounding.call_grounds import (
+    FIT,
+    CallGrounds,
+    CallSigns,
+    language_of_tools,
+    unique_words,
+)
 from caal_node.grounding.earlier_results import is_same_lookup, is_told
 from caal_node.grounding.meant_arguments import meant_for
 from caal_node.grounding.request_words import is_question
 from caal_node.models.question import Question
+from caal_node.models.strategies.prompt import TABLES_MAX
 from caal_node.models.strategies.tool_relevance import (
     ARTICLES,
     COMMON,
@@ -353,12 +362,17 @@ class CallJudge:
 
     def _grounds_of_question(self) -> CallGrounds:
         if self._grounds is None:
-            items, tools = self._question.conversation, self._question.tools.schemas
-            self._grounds = CallGrounds(items, tools, TIMES, NUMBERS, self._fit_of)
+            items, language = self._question.conversation, _language_of(self._question.tools)
+            self._grounds = CallGrounds(items, language, TIMES, NUMBERS, self._fit_of)
         return self._grounds
 
     def _fit_of(self, name: str) -> float:
         return unique_words(fits(self._question).get(name, 0.0), len(self._question.tools.schemas))
+
+
+@lru_cache(TABLES_MAX)
+def _language_of(tools: PromptTools) -> str:
+    return language_of_tools(tools.schemas)
 
 
 def _asking_for(missing: Sequence[str]) -> TextDelta:
