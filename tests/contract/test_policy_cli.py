@@ -231,8 +231,12 @@ def test_the_doctor_names_a_fault_with_its_fix(house: Path) -> None:
     [
         ("", "ok", "1 tool changes something, and anybody may call: set_timer"),
         ("[tools]\nmode = 'open'\n", "warn", "2 tools change something, and anybody may call"),
-        ("[tools]\nmode = 'read-only'\n", "ok", "mode read-only: only what reads is run"),
-        ("[[tools.rules]]\ntools=['set_*']\nthen='allow'\n", "ok", "mode house: what destroys"),
+        ("[tools]\nmode = 'read-only'\n", "ok", "mode read-only: only tools that read are run"),
+        (
+            "[[tools.rules]]\ntools=['set_*']\nthen='allow'\n",
+            "ok",
+            "mode house: a call that destroys",
+        ),
         ("[tools.effects]\nset_tmer = 'read'\n", "warn", "no tool is named set_tmer"),
     ],
 )

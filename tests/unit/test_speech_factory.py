@@ -67,7 +67,7 @@ def test_local_vad_is_silero() -> None:
         ("own_voice:", "write local, none, or module:factory"),
         ("no_such_module_here:make", "cannot import 'no_such_module_here'"),
         ("own_voice:other", "'own_voice' has no 'other'"),
-        ("own_voice:number", "is no function"),
+        ("own_voice:number", "is not a function"),
         ("own_voice:broken", r"failed \(RuntimeError: no key\)"),
         ("own_voice:string", "gave a str, not a LiveKit TTS"),
     ],

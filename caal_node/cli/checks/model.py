@@ -219,7 +219,7 @@ async def _fetch(
         if (why := refusal_in(error)) is not None:
             fix = f"Add it to CAAL_NETWORK, or set {variable} to a server within."
             raise _Unusable(fail(SERVER, f"{address} is outside: {why}", fix)) from None
-        found = f"nothing answers at {address} ({type(error).__name__})"
+        found = f"nothing answers at {address}"
         fix = f"Start the server (Ollama: ollama serve), or set {variable} to where it runs."
         raise _Unusable(fail(SERVER, found, fix)) from None
     if response.status_code in (401, 403):
@@ -237,7 +237,7 @@ async def _fetch(
 def _unknown_server(settings: Settings) -> Finding:
     address = settings.model_address
     if settings.api == "ollama":
-        found = f"what answers at {address} is no Ollama"
+        found = f"what answers at {address} is not Ollama"
         return fail(SERVER, found, "Correct OLLAMA_HOST, or set CAAL_API=openai and CAAL_BASE_URL.")
     found = f"{address} has no list of models"
     return fail(SERVER, found, "Correct CAAL_BASE_URL: it usually ends with /v1.")
@@ -277,7 +277,7 @@ async def _configured_model(settings: Settings, choice: StrategyChoice) -> Findi
         except (CaalError, TimeoutError) as error:
             why = str(error) or f"no answer to a sample request in {SAMPLE_S:g} s"
             return warn(
-                CALL_STRATEGY, f"not found out: {why}", "See what is said of the model above."
+                CALL_STRATEGY, f"not found out: {why}", "Fix the model first; its line says how."
             )
     if state == "stale":
         return warn(CALL_STRATEGY, found, f"Run: {command}")
