@@ -336,7 +336,7 @@ class ChatCommands:
     async def _help(self, _: str) -> None:
         for name, words in HELP.items():
             self._out.print(f"{name:<8} {words}", markup=False)
-        self._print("Ctrl-C ends a turn, and pressed once more the chat", "dim")
+        self._print("Ctrl-C ends a turn; pressing it again ends the chat", "dim")
 
     def _print_failed(self, known: Mapping[str, str]) -> None:
         for source, reason in self._agent.failed.items():

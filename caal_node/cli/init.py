@@ -63,7 +63,7 @@ def _write(path: Path, text: str) -> str:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
     except FileExistsError:
-        return f"{path} is there already; left as it is"
+        return f"{path} exists already; not changed"
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
     return f"{path} written"

@@ -77,7 +77,7 @@ def import_servers(
     console = Console(highlight=False, soft_wrap=True)
     offers = list(_offers(_files(sources), target, console))
     if not offers:
-        elsewhere = "For a file elsewhere run: caal-node mcp import FILE"
+        elsewhere = "To read another file, run: caal-node mcp import FILE"
         console.print(f"No servers of other programs were found. {elsewhere}")
         return
     _show(offers, console)

@@ -164,7 +164,7 @@ def write_toolset(name: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:
             if (folder / file).exists():
-                raise ConfigError(f"{folder / file} is there already; name another folder")
+                raise ConfigError(f"{folder / file} exists already; name another folder")
         for file, text in files.items():
             filled = re.sub(r"@(\w+)@", lambda match: words[match[1]], text)
             (folder / file).write_text(filled, encoding="utf-8")

@@ -107,7 +107,7 @@ def _row(
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("tool", "tier", "at worst it", "said by", "verdict", "line")
+    table = Table("tool", "tier", "effect", "given by", "verdict", "line")
     for row in rows:
         verdict = row["verdict"]
         words = _VERDICTS.get(verdict) or str(verdict)

@@ -119,7 +119,7 @@ def test_each_tools_verdict_has_the_line_that_gave_it(
 def test_the_table_for_people_has_the_lines_and_the_globs_that_fit_nothing(house: Path) -> None:
     output = run("tools", "--policy", folder=house).stdout
     rows = [line.split("\t") for line in output.splitlines()]
-    assert rows[0] == ["tool", "tier", "at worst it", "said by", "verdict", "line"]
+    assert rows[0] == ["tool", "tier", "effect", "given by", "verdict", "line"]
     timer = ["set_timer", "agent", "reads", "caal.toml, line 4", "allow", "mode house: read"]
     assert timer in rows
     assert "caal.toml, line 21: no tool is named *_wether; fix the name, or remove it" in output

@@ -156,9 +156,7 @@ def _ability_findings(settings: Settings, can: Sequence[str]) -> list[Finding]:
     if "completion" not in can:
         return [fail(MODEL, f"{found}; it cannot chat", "Set CAAL_MODEL to a chat model.")]
     if "tools" not in can:
-        fix = (
-            "Tools are asked for in plain text instead; a model with tools, as qwen3:8b, is surer."
-        )
+        fix = "Tools are asked for in plain text; a model such as qwen3:8b is more reliable."
         return [warn(MODEL, f"{found}; it has no tool calling of its own", fix)]
     if settings.think and "thinking" not in can:
         fix = "Set CAAL_THINK=off, or choose a model that thinks."
