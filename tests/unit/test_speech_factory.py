@@ -83,9 +83,9 @@ def test_local_without_weights_says_how_to_fetch_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAAL_CACHE", str(tmp_path))
-    with pytest.raises(ConfigError, match="tiny.en .* caal-node download-files"):
+    with pytest.raises(ConfigError, match=r"tiny\.en .* caal-node download-files"):
         speech.make_stt("local")
-    with pytest.raises(ConfigError, match="joe, medium .* caal-node download-files"):
+    with pytest.raises(ConfigError, match=r"joe, medium .* caal-node download-files"):
         speech.make_tts("local")
 
 
