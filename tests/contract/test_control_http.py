@@ -243,9 +243,9 @@ async def test_one_reload_serves_all_who_come_while_another_one_runs() -> None:
     ("content", "words"),
     [
         (b'{"message": "a", "message": "b"}', "The key 'message' stands twice"),
-        (b"{", "no JSON"),
-        (b"\xff", "no JSON"),
-        (b"[" * 9000, "no JSON"),
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 9000, "not JSON"),
         (b'{"room_name": NaN}', "NaN is not JSON; send a number, null or a text."),
         (b'{"room_name": 1e400}', "The number 1e400 is too large; send a smaller one, or a text."),
         (b"[]", "must be a JSON object"),
