@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -161,7 +162,7 @@ def chat(
             autocompletion=completion.models,
         ),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log more, with tracebacks.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show results, and log more.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Call no tool, and say what would have been done.")
     ] = False,
@@ -184,7 +185,8 @@ def chat(
     # One's own mistake is told before a missing server.
     agent_class(agent or settings.agent, "--agent" if agent else "CAAL_AGENT")
     settings = ready_settings(settings, agent)
-    raise typer.Exit(_run(lambda: run_chat(settings, agent, as_json=as_json, question=question)))
+    chat = partial(run_chat, as_json=as_json, question=question, results=verbose)
+    raise typer.Exit(_run(lambda: chat(settings, agent)))
 
 
 @app.command(context_settings=_PASS_ON)
@@ -224,7 +226,7 @@ def tools(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Tell of one tool where each parameter came from.",
+            help="Show one tool, and where each parameter came from.",
             autocompletion=completion.tools,
         ),
     ] = None,
@@ -293,7 +295,7 @@ def add_tools(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Turn on tools that come along, such as timers, lists or weather; without NAME, list them."""
+    """Turn on built-in tools such as timers, lists or weather; without NAME, list them."""
     log_to_stderr(logging.ERROR)
     if names and as_json:
         raise typer.BadParameter("--json lists the toolsets; leave it or NAME out")

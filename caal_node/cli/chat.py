@@ -42,6 +42,7 @@ from caal_node.cli.completion import known_models
 from caal_node.cli.model_server import model_problem, sentence
 from caal_node.cli.output import TerminalTranscript, console, print_table
 from caal_node.cli.tools import (
+    NO_TOOLS,
     all_entries,
     find_entry,
     head_names,
@@ -54,6 +55,7 @@ from caal_node.config.settings import Settings
 from caal_node.control.messages import compare_tables
 from caal_node.conversation import TURN_S, Conversation
 from caal_node.core import paths
+from caal_node.core.counted import counted
 from caal_node.core.errors import CaalError, ConfigError, ModelError, ModelUnreachable
 from caal_node.core.events import Event, to_json
 from caal_node.models.chat_context import known_failure
@@ -207,6 +209,7 @@ class TypedPrompt:
             completer=ChatCompleter(words),
             complete_while_typing=False,  # Tab asks for it; a menu over every word would not
             enable_history_search=True,
+            enable_suspend=True,  # Ctrl-Z
         )
 
     async def line(self) -> str | None:
@@ -295,7 +298,10 @@ class ChatCommands:
             return
         entries = await all_entries(self._agent)
         self.tools = [entry.exposed for entry in entries]
-        print_table(self._out, tool_table(entries, head_names(self._agent)))
+        if entries:
+            print_table(self._out, tool_table(entries, head_names(self._agent)))
+        else:
+            self._print(NO_TOOLS, "yellow")
         self._print_failed(self._agent.failed)
 
     async def _reload(self, _: str) -> None:
@@ -307,7 +313,9 @@ class ChatCommands:
         report = compare_tables(before, after)
         changes = {"new": report.added, "gone": report.removed, "changed": report.changed}
         told = [f"{what}: {', '.join(names)}" for what, names in changes.items() if names]
-        self._print("; ".join([f"{report.tool_count} tools", *(told or ["as before"])]), "dim")
+        self._print(
+            "; ".join([counted(report.tool_count, "tool"), *(told or ["as before"])]), "dim"
+        )
         # What has failed only now is an event, which has been printed.
         self._print_failed(failed)
 
@@ -328,7 +336,7 @@ class ChatCommands:
     async def _help(self, _: str) -> None:
         for name, words in HELP.items():
             self._out.print(f"{name:<8} {words}", markup=False)
-        self._print("Ctrl-C ends a turn, and pressed once more the chat", "dim")
+        self._print("Ctrl-C ends a turn; pressing it again ends the chat", "dim")
 
     def _print_failed(self, known: Mapping[str, str]) -> None:
         for source, reason in self._agent.failed.items():
@@ -360,16 +368,23 @@ INTERRUPTED: Final = 130
 
 
 async def run_chat(
-    settings: Settings, agent_name: str | None, *, as_json: bool, question: str | None = None
+    settings: Settings,
+    agent_name: str | None,
+    *,
+    as_json: bool,
+    question: str | None = None,
+    results: bool = False,
 ) -> int:
     """Run turns until the input ends, or `question` is answered, and return the exit code.
+
+    `results` prints the beginning of each tool's result.
 
     Raises:
         ConfigError: the settings or the agent are wrong.
         ModelError: there is no model any more that can be asked, and nobody who waits for it.
     """
     out = console()
-    transcript = TerminalTranscript(out)
+    transcript = TerminalTranscript(out, results=results)
 
     def on_event(event: Event) -> None:
         if as_json:
@@ -383,6 +398,9 @@ async def run_chat(
         settings = settings.model_copy(update={"detection": "streamed"})
     lines = typed_lines(standard_input(), max_chars=MAX_LINE_CHARS)
     quiet = as_json or question is not None
+    for name, near in unknown_settings():
+        hint = f"did you mean {near}?" if near else "unset it"
+        _print_failure(f"{name} is not a setting; {hint}", style="yellow")
     while True:
         agent = chosen_agent(settings, agent_name, on_event=on_event, cue_sink=SilentCueSink())
         commands = ChatCommands(agent, settings, out)
@@ -401,9 +419,6 @@ async def run_chat(
                 return 1 if failure else 0
             if as_json:
                 return await _run_lines(lines, chat, None)
-            for name, near in unknown_settings():
-                hint = f"did you mean {near}?" if near else "unset it."
-                transcript.print_note(f"{name} is not a setting; {hint}")
             transcript.print_ready(len(commands.tools))
             if line := dry_run_line(settings):
                 transcript.print_note(f"{line}: {DRY_RUN}")
@@ -513,6 +528,6 @@ async def _run_typed(chat: _Chat, commands: ChatCommands, transcript: TerminalTr
     return INTERRUPTED
 
 
-def _print_failure(failure: str | None) -> None:
+def _print_failure(failure: str | None, style: str = "red") -> None:
     if failure is not None:
-        console(stderr=True).print(failure, style="red", markup=False, emoji=False)
+        console(stderr=True).print(failure, style=style, markup=False, emoji=False)

@@ -22,6 +22,7 @@ from caal_node.cli.typed_lines import standard_input, typed_lines
 from caal_node.config.mcp_file import load_mcp_servers
 from caal_node.config.settings import Settings
 from caal_node.core import paths
+from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError
 from mcp_bridge.core.files import make_private_folder
 from mcp_bridge.transports.oauth import MAX_URL_CHARS
@@ -158,12 +159,12 @@ async def login(settings: Settings, name: str, *, browser: bool = True) -> None:
         await stack.enter_async_context(manager)
         if why := manager.failed.get(name):
             raise ConfigError(f"{name}: {why}")
-        count = len(await manager.list_tools())
+        count = counted(len(await manager.list_tools()), "tool")
     if not asked:
         raise ConfigError(f"{name} lets anybody in; there is nothing to sign in to")
     if not await sign_ins(config).known():
         raise ConfigError(f"the sign-in to {name} could not be kept; the log says why")
-    typer.echo(f"signed in to {name}: {count} tools. Live rooms have them after /reload-tools.")
+    typer.echo(f"signed in to {name}: {count}. Live rooms have them after /reload-tools.")
 
 
 async def logout(settings: Settings, name: str) -> None:
@@ -218,7 +219,7 @@ def _find_server(settings: Settings, name: str) -> mcp_bridge.ServerConfig:
     if fault := next((config.fault for config in configs if config.name == name), ""):
         raise ConfigError(fault)
     if any(config.name == name for config in configs):
-        raise ConfigError(f"{name} wants no sign-in: it is started here, or has a token of its own")
+        raise ConfigError(f"{name} needs no sign-in: it is started here, or has a token of its own")
     known = ", ".join(remote) or "there are none"
     raise ConfigError(f"{settings.mcp_servers} has no server {name!r}; one can sign in to: {known}")
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -76,7 +77,7 @@ def import_servers(
     console = Console(highlight=False, soft_wrap=True)
     offers = list(_offers(_files(sources), target, console))
     if not offers:
-        elsewhere = "For a file elsewhere run: caal-node mcp import FILE"
+        elsewhere = "To read another file, run: caal-node mcp import FILE"
         console.print(f"No servers of other programs were found. {elsewhere}")
         return
     _show(offers, console)
@@ -96,7 +97,7 @@ def import_servers(
         raise ConfigError(str(error)) from None
     except OSError as error:
         raise ConfigError(f"{target} cannot be written ({error.strerror}); fix that") from None
-    console.print(f"Copied into {target}, which its user alone can read: {names}", markup=False)
+    console.print(f"Copied into {target}, which only you can read: {names}", markup=False)
     if any(offer.found.config.asks for offer in chosen.values()):
         if _at_terminal():
             answer_inputs(target)
@@ -127,7 +128,7 @@ def answer_inputs(file: Path, *, again: bool = False) -> None:
         kept.keep(file, answers)
     except OSError as error:
         raise ConfigError(f"{kept.path} cannot be written ({error.strerror}); fix that") from None
-    typer.echo(f"Kept in {kept.path}, which you alone can read.")
+    typer.echo(f"Kept in {kept.path}, which only you can read.")
 
 
 def _ask(asked: mcp_bridge.AskedInput) -> str:
@@ -163,7 +164,7 @@ def _files(sources: Sequence[str]) -> tuple[KnownFile, ...]:
             found.append(KnownFile(path.parent.name or "file", path.absolute()))
         else:
             raise ConfigError(
-                f"{source!r} is no file, and no program that is known; "
+                f"{source!r} is neither a file nor a known program; "
                 f"write a path, or one of {', '.join(sorted(programs))}"
             )
     return tuple(found)
@@ -201,12 +202,13 @@ def _show(offers: Sequence[_Offer], console: Console) -> None:
     """Print the servers, file by file, each with a number to choose it by."""
     width = max(len(offer.name) for offer in offers)
     last: KnownFile | None = None
-    for number, offer in enumerate(offers, 1):
+    numbers = count(1)
+    for offer in offers:
         if offer.file != last:
             place = str(offer.file.path).replace(str(Path.home()), "~", 1)
             console.print(f"{offer.file.program}: {place}", style="bold", markup=False)
             last = offer.file
-        label = "-" if offer.hindrance else str(number)
+        label = "-" if offer.hindrance else str(next(numbers))
         starts = what_it_starts(offer.found.entry)[:_STARTS_CHARS]
         console.print(f"{label:>4}  {offer.name:<{width}}  {starts}", markup=False)
         if offer.remark:
@@ -235,14 +237,15 @@ def _chosen(
 
 def _asked_for(offers: Sequence[_Offer]) -> dict[str, _Offer]:
     """Ask which servers to copy, and again where the answer names none of them."""
-    by_word = {str(number): offer for number, offer in enumerate(offers, 1)}
-    by_word |= {offer.name: offer for offer in offers if not offer.hindrance}
+    free = [offer for offer in offers if not offer.hindrance]
+    by_word = {str(number): offer for number, offer in enumerate(free, 1)}
+    by_word |= {offer.name: offer for offer in (*offers, *free)}
     question = "Copy which? Numbers or names, or all; Enter for none"
     while True:
         answer: str = typer.prompt(question, default="", show_default=False)
         words = answer.replace(",", " ").split()
         if words == ["all"]:
-            return {offer.name: offer for offer in offers if not offer.hindrance}
+            return {offer.name: offer for offer in free}
         if unknown := [word for word in words if word not in by_word]:
             typer.echo(f"{unknown[0]!r} is none of them. Try again.")
             continue

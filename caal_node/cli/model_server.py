@@ -16,6 +16,7 @@ from caal_node import weights
 from caal_node.cli.checks.check import Check, Finding, run_check
 from caal_node.cli.checks.model import SERVER, check_model
 from caal_node.cli.chosen_agent import brings_model
+from caal_node.cli.output import console
 from caal_node.config.settings import EMBEDDED_MODEL, Settings
 from caal_node.core.errors import ConfigError
 from caal_node.models.embedded_engine import require_engine
@@ -83,5 +84,5 @@ def _accepts_engine(problem: Finding) -> bool:
         return False
     weight = weights.QWEN_CODER_05B
     cost = "it is here" if weights.present(weight) else f"{weight.size / 1e6:,.0f} MB, fetched once"
-    typer.echo(sentence(problem), err=True)
-    return typer.confirm(f"Use {weight.title}, in this node, instead ({cost})?", err=True)
+    console(stderr=True).print(sentence(problem), markup=False)  # no word is broken
+    return typer.confirm(f"Use {weight.title} instead ({cost})?", err=True)

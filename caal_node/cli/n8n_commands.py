@@ -20,6 +20,7 @@ import n8n
 from caal_node.cli.tools import resolve_tool, typed_arguments
 from caal_node.config.settings import Settings
 from caal_node.context.tool_data import ToolDataCache
+from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolFailure
 from caal_node.core.prompt_files import sentence
 from caal_node.tools.pipeline import Pipeline, error_text
@@ -102,7 +103,7 @@ def _workflows(file: Path) -> Sequence[n8n.Workflow]:
     try:
         found = n8n.workflows_in(json.loads(data))
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{file}: no JSON ({error}). Export the workflow once more.") from error
+        raise ConfigError(f"{file}: not JSON ({error}). Export the workflow once more.") from error
     if not found:
         raise ConfigError(f"{file}: no workflow in it. In n8n's editor: ..., Download.")
     return found
@@ -136,10 +137,10 @@ def _print_check(found: n8n.Check, count: int, others: Sequence[str], *, as_json
         console.print(other, style="dim", markup=False)
     levels = Counter(finding.level for finding in found.findings)
     advice_count = len({f.message for f in found.findings if f.level == "advice"})
-    workflows = _count(count, "workflow", "workflows")
-    errors = _count(levels["error"], "error", "errors")
-    warnings = _count(levels["warning"], "warning", "warnings")
-    advice = _count(advice_count, "piece of advice", "pieces of advice")
+    workflows = counted(count, "workflow")
+    errors = counted(levels["error"], "error")
+    warnings = counted(levels["warning"], "warning")
+    advice = counted(advice_count, "piece of advice", "pieces of advice")
     console.print(f"{workflows}: {errors}, {warnings}, {advice}", markup=False)
     return passed
 
@@ -159,9 +160,9 @@ def _shared_advice(
 def _some(names: Sequence[str], of: int) -> str:
     """Say which tools are meant: `all 7 tools`, or `3 of 7 tools: a, b, c`."""
     if len(names) == of:
-        return f"all {of} tools"
+        return f"all {counted(of, 'tool')}"
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{len(names)} of {of} tools: {', '.join(names[:MAX_NAMED])}{more}"
+    return f"{len(names)} of {counted(of, 'tool')}: {', '.join(names[:MAX_NAMED])}{more}"
 
 
 def _print_tool(console: Console, entry: ToolEntry) -> None:
@@ -177,10 +178,6 @@ def _print_finding(console: Console, finding: n8n.Finding, where: str) -> None:
     console.print(f"  {finding.level:8}", style=_STYLES[finding.level], end=" ")
     console.print(f"{where}{finding.message}", markup=False)
     console.print(f"           fix: {finding.fix}", markup=False, style="dim")
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
 
 
 def _unknown(entry: ToolEntry, arguments: Mapping[str, Any]) -> Iterator[str]:

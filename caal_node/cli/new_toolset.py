@@ -24,7 +24,10 @@ requires-python = ">=3.11"
 dependencies = ["caal-node>=@version@"]
 
 [project.optional-dependencies]
-test = ["pytest>=8", "pytest-asyncio>=0.23"]
+test = ["pytest>=8", "pytest-asyncio>=0.24"]
+
+[tool.pytest.ini_options]
+asyncio_default_fixture_loop_scope = "function"
 
 [project.entry-points."caal_node.tools"]
 @name@ = "@name@:@Class@"
@@ -59,7 +62,7 @@ class @Class@(ConfiguredToolset):
 
     async def check(self) -> str:
         """Try what the options name; `tools add` and `doctor` print the sentence."""
-        return f"{len(await self._things())} things in {self.options.file}"
+        return f"things in {self.options.file}: {len(await self._things())}"
 
     # "read", "write" or "destructive": what a call may do at worst, for the owner's policy.
     @tool("read")
@@ -161,7 +164,7 @@ def write_toolset(name: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:
             if (folder / file).exists():
-                raise ConfigError(f"{folder / file} is there already; name another folder")
+                raise ConfigError(f"{folder / file} exists already; name another folder")
         for file, text in files.items():
             filled = re.sub(r"@(\w+)@", lambda match: words[match[1]], text)
             (folder / file).write_text(filled, encoding="utf-8")

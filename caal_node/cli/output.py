@@ -15,6 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from caal_node.core.counted import counted
 from caal_node.core.events import (
     ClaimCorrected,
     ConfirmationEnded,
@@ -48,15 +49,15 @@ _CUES = {
 class TerminalTranscript:
     """A listener for events that prints one line for each."""
 
-    def __init__(self, console: Console, *, echo_user: bool = False) -> None:
+    def __init__(self, console: Console, *, echo_user: bool = False, results: bool = False) -> None:
         self._console = console
+        self._results = results
         self._echo_user = echo_user
 
     def print_ready(self, tools: int) -> None:
         """Print how many tools there are."""
         how = "Type, and press Enter; /help lists the commands, Ctrl-D ends."
-        count = f"{tools} tool" if tools == 1 else f"{tools} tools"
-        self._console.print(f"[dim]{count}. {how}[/dim]")
+        self._console.print(f"[dim]{counted(tools, 'tool')}. {how}[/dim]")
         if not tools:
             self._console.print("[dim]caal-node tools add shows tools that can be turned on.[/dim]")
 
@@ -91,16 +92,17 @@ class TerminalTranscript:
                 return f"[dim]         {escape(tool)} {escape(f'{count} {message}'.rstrip())}[/dim]"
             case ConfirmationEnded(tool=tool, answer=answer):
                 return f"[dim]answer   {answer}, to {escape(tool)}[/dim]"
-            case ToolCallEnded(tool=tool, outcome=outcome, duration_ms=took, reason=reason):
+            case ToolCallEnded(tool=tool, outcome=outcome, duration_ms=took) as ended:
                 colour = "green" if outcome == "ok" else "red"
-                why = f": {escape(reason)}" if reason else ""
+                more = ended.reason or (ended.result if self._results else "")
+                why = f": {escape(more)}" if more else ""
                 return f"[{colour}]{outcome:<8}[/] {escape(tool)} [dim]after {took} ms[/]{why}"
             case CuePlayed(kind):
                 return f"[dim]cue      {_CUES[kind]}[/]"
             case Spoken(text):
                 return f"[bold green]says[/]     {escape(text)}"
             case ClaimCorrected(became=became):
-                return f"[dim]claim    not heard, as no tool did it; in its place: {became}[/]"
+                return f"[dim]claim    not said, as no tool did it; said instead: {became}[/]"
             case SourcesCited(sources=sources):
                 read = ", ".join(dict.fromkeys(each.site for each in sources))
                 return f"[dim]read     {escape(read)}[/dim]"
@@ -109,11 +111,12 @@ class TerminalTranscript:
             case ToolSourceChanged(source=source, reason=reason):
                 return f"[yellow]no tools from {escape(f'{source}: {reason}')}[/yellow]"
             case FactCorrected(heard=heard):
-                became = "mended" if heard else "left out"
+                became = "corrected" if heard else "left out"
                 return f"[dim]fact     {became}, as the results say otherwise[/]"
             case TurnEnded(rounds, requests, took):
                 seconds = f"{took / 1000:.1f} s"
-                return f"[dim]turn     {seconds}, {rounds} tool rounds, {requests} requests[/]"
+                counts = f"{counted(rounds, 'tool round')}, {counted(requests, 'request')}"
+                return f"[dim]turn     {seconds}, {counts}[/]"
             case _:
                 return None
 

@@ -23,7 +23,7 @@ from caal_node.tools.call_middleware import CallMiddleware, Preview, ToolCallReq
 from caal_node.tools.middleware.policy_check import PolicyChecks
 from caal_node.tools.table import ToolEntry
 
-_VERDICTS: Final[Mapping[str, str]] = {"confirm": "needs a yes", "dry_run": "is only told of"}
+_VERDICTS: Final[Mapping[str, str]] = {"confirm": "needs a yes", "dry_run": "is only reported"}
 _STYLES: Final[Mapping[str, str]] = {"deny": "red", "confirm": "yellow", "dry_run": "cyan"}
 
 
@@ -107,7 +107,7 @@ def _row(
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("tool", "tier", "at worst it", "said by", "verdict", "line")
+    table = Table("tool", "tier", "effect", "given by", "verdict", "line")
     for row in rows:
         verdict = row["verdict"]
         words = _VERDICTS.get(verdict) or str(verdict)
@@ -172,7 +172,7 @@ async def try_call(
     if misfit:
         out.print(f"the arguments do not fit: {misfit}", style="red", markup=False)
         return False
-    table = Table("asked", "verdict", "line", "a person is told")
+    table = Table("asked", "verdict", "line", "what is said")
     for by, shown in steps:
         told = _told(shown)
         table.add_row(*map(escape, (by, told["verdict"], told["line"], told["says"])))
@@ -195,5 +195,5 @@ def _previews(
 
 def _told(shown: Preview | None) -> dict[str, str]:
     if shown is None:
-        return {"verdict": "cannot be told", "line": "", "says": ""}
+        return {"verdict": "not known before the call", "line": "", "says": ""}
     return {"verdict": shown.verdict, "line": shown.line, "says": shown.says}

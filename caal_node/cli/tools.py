@@ -136,7 +136,7 @@ def head_names(agent: CaalAgent) -> frozenset[str]:
 def tool_table(entries: Sequence[ToolEntry], head: Collection[str]) -> Table:
     """Return a line a tool. Where not all are in `head`, a column says which ones are."""
     some = not all(entry.exposed in head for entry in entries)
-    table = Table("tool", "tier", "source", *(["told"] if some else []), "what it does")
+    table = Table("tool", "tier", "source", *(["offered"] if some else []), "what it does")
     for entry in entries:
         how = "in every prompt" if entry.exposed in head else "on demand"
         first_line = entry.spec.description.partition("\n")[0]

@@ -282,7 +282,7 @@ def list_toolsets(settings: Settings, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"toolsets": rows}, ensure_ascii=False))
         return
-    table = Table("toolset", "", "what a person can ask for")
+    table = Table("toolset", "", "what the user can ask for")
     for row in rows:
         table.add_row(*map(escape, (row["name"], "on" if row["on"] else "", row["summary"])))
     print_table(console(), table)
@@ -342,7 +342,7 @@ def add_toolset(
     replace_text(FILE, text)
     load_settings()  # what was written can be read
     console().print(f"{name} is on: {', '.join(tool_names(toolset))}", markup=False)
-    console().print("Rooms that are open have them when they begin anew.", style="dim")
+    console().print("Rooms that are already open get them when they restart.", style="dim")
 
 
 def remove_toolset(settings: Settings, name: str) -> None:

@@ -32,6 +32,20 @@ MAX_FILE_BYTES: Final = 1 << 20
 PREFIX: Final = "CAAL_"
 _SHARED_PREFIXES: Final = ("ollama_", "n8n_", "livekit_")
 """Settings that other programs read too keep the names that those programs gave them."""
+_OTHER_NAMES: Final = {
+    "LIVEKIT_HOST": "LIVEKIT_URL",
+    "N8N_API": "N8N_API_KEY",
+    "N8N_API_URL": "N8N_URL",
+    "N8N_BASE_URL": "N8N_URL",
+    "N8N_HOST": "N8N_URL",
+    "N8N_TOKEN": "N8N_API_KEY",
+    "OLLAMA_BASE_URL": "OLLAMA_HOST",
+    "OLLAMA_MODEL": "CAAL_MODEL",
+    "OLLAMA_URL": "OLLAMA_HOST",
+}
+"""What other programs call a setting."""
+_SHARED_LIKENESS: Final = 0.75
+"""Likeness behind the family's name; below it the name is another program's own."""
 FILE_ONLY: Final = frozenset({"examples", TABLE, toolset_tables.TABLE})
 """Tables, which no variable can hold."""
 
@@ -113,11 +127,20 @@ def from_environment(env: Mapping[str, str], fields: Collection[str]) -> dict[st
 
 
 def unknown_variables(env: Mapping[str, str], fields: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield each CAAL_ variable that is no setting, with the most similar one that is, or ""."""
+    """Yield each variable that is not a setting, with the most similar one that is, or "".
+
+    Of the families that other programs read too, only those are meant that are written in place of
+    a setting that is not set.
+    """
     known = [variable(name) for name in fields if name not in FILE_ONLY]
-    for name in sorted(env):
-        if name.startswith(PREFIX) and name not in known:
+    shared = [name for name in known if not name.startswith(PREFIX)]
+    for name in sorted({*env} - {*known}):
+        if name.startswith(PREFIX):
             yield name, _nearest(name, known)
+        elif name.lower().startswith(_SHARED_PREFIXES):
+            near = _OTHER_NAMES.get(name) or _nearest_of_family(name, shared)
+            if near and near not in env:
+                yield name, near
 
 
 def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
@@ -176,7 +199,7 @@ def _refused(name: str, where: str, value: Any, *, in_file: bool = False) -> Con
             line = f"{variable(field)}={new if isinstance(new, str) else json.dumps(new)}"
         instead = f"write {line} instead{remark}"
     sentence = without_secrets(" ".join(instead.split()))[:REMEDY_CHARS]
-    return ConfigError(f"{where} is no setting any more; {sentence}.")
+    return ConfigError(f"{where} is not a setting any more; {sentence}.")
 
 
 def _toml(value: Any) -> str:
@@ -246,6 +269,14 @@ def _line_of(text: str, key: str, parent: str = "", default: int = 1) -> int:
 
 def _nearest(name: str, known: Collection[str]) -> str:
     return next(iter(difflib.get_close_matches(name, known, 1, 0.6)), "")
+
+
+def _nearest_of_family(name: str, known: Collection[str]) -> str:
+    """Return the most similar name that begins with the same word, which does not count."""
+    family = f"{name.partition('_')[0]}_"
+    ends = [each.removeprefix(family) for each in known if each.startswith(family)]
+    near = difflib.get_close_matches(name.removeprefix(family), ends, 1, _SHARED_LIKENESS)
+    return f"{family}{near[0]}" if near else ""
 
 
 def explained(

@@ -35,7 +35,7 @@ def call_factory(spec: str, kind: type[T], setting: str, *, words: str = "") -> 
     except AttributeError as error:
         raise ConfigError(f"{setting}: {module_name!r} has no {name!r}; fix the name") from error
     if not callable(factory):
-        raise ConfigError(f"{setting}: {spec!r} is no function; name one that takes no arguments")
+        raise ConfigError(f"{setting}: {spec!r} is not a function; name one without arguments")
     try:
         made = factory()
     except Exception as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from caal_node.config.setting_tables import CHECKS, switched
+from caal_node.config.setting_tables import switched
 
 
 class Instead(NamedTuple):
@@ -18,8 +18,7 @@ class Instead(NamedTuple):
 
 
 def _without(check: str, value: Any) -> Instead:
-    others = ",".join(name for name in CHECKS if name != check)
-    return Instead("checks", others if switched(value) is False else "on")
+    return Instead("checks", f"-{check}" if switched(value) is False else "on")
 
 
 def _fallbacks(key: str, value: Any) -> Instead:

@@ -64,6 +64,7 @@ class Checks:
 
 
 CHECKS: Final = tuple(field.name for field in fields(Checks))
+_ALL_BUT: Final = tuple(f"-{name}" for name in CHECKS)
 
 
 def _checks(value: Any) -> Checks:
@@ -72,9 +73,14 @@ def _checks(value: Any) -> Checks:
     given: object = names(value)
     if (all_on := switched(value)) is not None:
         given = CHECKS if all_on else ()
-    if not isinstance(given, list | tuple) or not set(cast("list[object]", given)) <= {*CHECKS}:
-        raise ValueError(f"write on, off, or names of {', '.join(CHECKS)}")
-    return Checks(**{name: name in given for name in CHECKS})
+    listed = cast("list[object]", given) if isinstance(given, list | tuple) else [given]
+    if all(each in CHECKS for each in listed):
+        return Checks(**{name: name in listed for name in CHECKS})
+    if all(each in _ALL_BUT for each in listed):
+        return Checks(**{name: f"-{name}" not in listed for name in CHECKS})
+    raise ValueError(
+        f"write on, off, names of {', '.join(CHECKS)}, or {_ALL_BUT[0]} for all but that"
+    )
 
 
 class TextLimits(GivenTable):

@@ -493,6 +493,17 @@ def hidden_lines(
             yield variables[name].where, line.where
 
 
+def written_at(name: str, key: str) -> str:
+    """Return where a key of a table was written: `caal.toml, line 3, n8n_auth, key`.
+
+    Raises:
+        ConfigError: A file cannot be read.
+    """
+    given = (_from_files(settings_files()) | from_environment(os.environ, FIELDS)).get(name)
+    place = given.inside.get(key, given.where) if given else name
+    return f"{place}, {key}"
+
+
 def _value(name: str, given: GivenSetting) -> Any:
     if name in _PATHS and isinstance(given.value, str):
         return given.base / from_home(given.value, given.where)

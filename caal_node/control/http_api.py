@@ -323,7 +323,7 @@ async def read_body(request: Request, kind: type[B], max_bytes: int = MAX_BODY_B
     try:
         fields = await run_beside_loop(lambda: _parse_json(body), chars=len(body))
     except (ValueError, RecursionError):
-        raise RequestRefused(422, "The body is no JSON; send an object, or nothing.") from None
+        raise RequestRefused(422, "The body is not JSON; send an object, or nothing.") from None
     if not isinstance(fields, dict):
         raise RequestRefused(422, "The body must be a JSON object.")
     try:
@@ -366,7 +366,7 @@ def _parse_json(body: bytes) -> Any:
     Raises:
         RequestRefused: it holds too many values, a key twice, or a number that no tool could be
             sent as it is.
-        ValueError: it is no JSON.
+        ValueError: it is not JSON.
     """
     if not body.strip():
         return {}
@@ -401,7 +401,7 @@ def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(word: str) -> NoReturn:
-    raise RequestRefused(422, f"{word} is no JSON; send a number, null or a text.")
+    raise RequestRefused(422, f"{word} is not JSON; send a number, null or a text.")
 
 
 def _finite_float(written: str) -> float:

@@ -40,6 +40,7 @@ from caal_node.control.rpc import (
     run_beside_loop,
     verify_request,
 )
+from caal_node.core.counted import counted
 from caal_node.core.errors import (
     ConfigError,
     ModelError,
@@ -204,4 +205,4 @@ def _summary(report: ReloadReport | ModelReport) -> str:
         return f"{report.model} by {report.api}"
     changed = {name: len(getattr(report, name)) for name in ("added", "removed", "changed")}
     counts = ", ".join(f"{count} {name}" for name, count in changed.items())
-    return f"{report.tool_count} tools, {counts}, {len(report.failed)} failed"
+    return f"{counted(report.tool_count, 'tool')}, {counts}, {len(report.failed)} failed"

@@ -105,7 +105,9 @@ async def choose_rooms(rooms: LiveKitRooms, name: str | None) -> Sequence[str]:
     """
     live = await rooms.live(name)
     if not live:
-        raise RoomUnknown(f"There is no live room {name!r}." if name else "No room is live.")
+        named = ", ".join((await rooms.live())[:MAX_NAMED]) if name else ""
+        there = f" Live are: {named}." if named else ""
+        raise RoomUnknown(f"There is no live room {name!r}.{there}" if name else "No room is live.")
     if len(live) == 1:
         return live
     looked_at = live[:MAX_LOOKED_AT]

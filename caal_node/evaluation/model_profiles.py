@@ -312,6 +312,6 @@ def _valid(written: str | None) -> ModelProfile | None:
     try:
         profile = ModelProfile.model_validate_json(written)
     except ValidationError:
-        logger.warning("a model's profile cannot be read; it is found out anew")
+        logger.warning("a model's profile cannot be read; it is found out again")
         return None
     return profile if _now() - profile.at <= timedelta(days=KEPT_DAYS) else None

@@ -43,8 +43,8 @@ _SAID: Final[Mapping[SuiteName, tuple[str, str]]] = {
         "Details get lost: numbers, lists or names did not all arrive as they were said",
     ),
     "tool_result": (
-        "What a tool found is told as it is",
-        "What a tool found is not always told: ask again",
+        "What a tool found is said as it is",
+        "What a tool found is not always said: ask again",
     ),
     "dialogue": (
         "What was said before can be referred to, also after an interruption",

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, TypeAlias
 from caal_node.evaluation.case import WAYS, Asking, SuiteName
 from caal_node.evaluation.suites import SUITES, VERSION
 
-Mark: TypeAlias = Literal["right", "mended", "wrong", "failed"]
-"""`mended` is right, but only because the node read a call out of the text or asked once more in
+Mark: TypeAlias = Literal["right", "corrected", "wrong", "failed"]
+"""`corrected` is right, but only because the node read a call out of the text or asked once more in
 another way. `failed` means that the server gave an error in place of a reply."""
 
 Thinking: TypeAlias = bool | str
@@ -44,7 +44,7 @@ class Tally:
     """How many outcomes of one suite in one way were right."""
 
     right: int = 0
-    mended: int = 0
+    corrected: int = 0
     total: int = 0
 
     @property
@@ -52,8 +52,8 @@ class Tally:
         return self.total > 0 and self.total - self.right <= self.total // WRONG_OF
 
     def __str__(self) -> str:
-        mended = f" (+{self.mended} mended)" if self.mended else ""
-        return f"{self.right}/{self.total}{mended}" if self.total else "-"
+        corrected = f" (+{self.corrected} corrected)" if self.corrected else ""
+        return f"{self.right}/{self.total}{corrected}" if self.total else "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Validation:
 
 def _tally(outcomes: Iterable[Outcome]) -> Tally:
     marks = [outcome.mark for outcome in outcomes]
-    return Tally(marks.count("right"), marks.count("mended"), len(marks))
+    return Tally(marks.count("right"), marks.count("corrected"), len(marks))
 
 
 def to_object(validation: Validation) -> dict[str, Any]:

@@ -270,11 +270,11 @@ async def _tried(
     # By text, a second request may be part of the strategy; natively it is a repair.
     repeated = asking == "native" and recording.requests > 1
     if repeated or stats.steps["plain"]:
-        return "mended", "right only when it was asked once more, or in another way"
+        return "corrected", "right only when it was asked once more, or in another way"
     if stats.signals["leaked_call"]:
-        return "mended", "the call came as text"
+        return "corrected", "the call came as text"
     if suite.name == "text_protocol" and not recording.fits_schema():
-        return "mended", "not in the form that was asked for"
+        return "corrected", "not in the form that was asked for"
     return "right", ""
 
 

@@ -183,7 +183,7 @@ class EvaluationStore:
             return
         if application != APPLICATION:
             raise ConfigError(
-                f"{self.path}: this is no file of caal-node's; move it away, "
+                f"{self.path}: this is not a file of caal-node; move it away, "
                 "or set CAAL_STATE to another folder"
             )
         if schema > SCHEMA:

@@ -27,13 +27,13 @@ def budget_of(settings: Settings, told: int | None) -> ContextBudget:
 def too_many_tools(
     settings: Settings, shared: ContextBudget, tools: int, head: int, left_out: Sequence[str]
 ) -> tuple[str, str]:
-    """Return what is wrong and how it is mended, where `tools` tokens of tools do not fit beside
+    """Return what is wrong and how to fix it, where `tools` tokens of tools do not fit beside
     `head` tokens of instructions and a conversation, so that those of `left_out` are not offered.
     """
     names = ", ".join(left_out[:NAMES_SHOWN])
     more = f" and {len(left_out) - NAMES_SHOWN} more" if len(left_out) > NAMES_SHOWN else ""
     found = (
-        f"some {tools} tokens of tools do not fit beside a conversation into the {shared.context} "
+        f"about {tools} tokens of tools do not fit beside a conversation into the {shared.context} "
         f"tokens that the model reads; left out: {names}{more}"
     )
     needed = shared.context_for(tools, head)

@@ -153,7 +153,7 @@ def _network(word: str) -> Network | None:
     except ValueError:
         if "/" in word or ":" in word or re.fullmatch(r"[\d.]+", word):
             raise ValueError(
-                f"{word!r} is no address or range; write such as 192.168.7.0/24 or fd00::/8, "
+                f"{word!r} is not an address or range; write one such as 192.168.7.0/24, "
                 "without scheme and port"
             ) from None
         return None
@@ -165,7 +165,7 @@ def _network(word: str) -> Network | None:
 def _name(word: str) -> str:
     name = canonical_name(word)
     if len(name) > 253 or not _NAME.fullmatch(name):
-        raise ValueError(f"{word!r} is no host name; write such as nas.lan, without scheme or *")
+        raise ValueError(f"{word!r} is not a host name; write one such as nas.lan, without scheme")
     return name
 
 

@@ -81,5 +81,5 @@ def _cached(setting: str, weight: Weight) -> Path:
         return path
     raise ConfigError(
         f"{setting}=local: {weight.title} is not in the cache; "
-        f"fetch it with: python -m caal_node.weights {weight.key}"
+        "fetch it with: caal-node download-files"
     )

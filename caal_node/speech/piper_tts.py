@@ -143,7 +143,7 @@ def _read_config(voice: Path) -> dict[str, Any]:
     try:
         config: dict[str, Any] = json.loads(read_capped(path, MAX_CONFIG_BYTES))
         if not isinstance(config["audio"]["sample_rate"], int):
-            raise TypeError("audio.sample_rate is no number")
+            raise TypeError("audio.sample_rate is not a number")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
             f"{path}: not a piper voice's description ({error}); it must lie beside the .onnx file"

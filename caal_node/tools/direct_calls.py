@@ -185,7 +185,7 @@ class DirectCalls:
         if isinstance(value, VerbatimResult):
             value, words = value.value, self._pipeline.redact(value.words)
         text = json.dumps(value, ensure_ascii=False, default=str)
-        # A lone surrogate cannot be sent anywhere; NaN is no JSON.
+        # A lone surrogate cannot be sent anywhere; NaN is not JSON.
         redacted = self._pipeline.redact(text).encode(errors="replace").decode()
         if len(redacted) > MAX_RESULT_CHARS:
             size = f"{MAX_RESULT_CHARS} of {len(redacted)} characters"

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 from livekit.agents.llm import Tool, Toolset
 from pydantic import Field
 
+from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.local_files.allowed_folders import (
@@ -66,7 +67,7 @@ class Files(ConfiguredToolset):
         if missing := await asyncio.to_thread(lambda: self._folders.missing):
             raise ConfigError(f"{missing[0]}: there is no such folder; make it, or correct it.")
         files = await asyncio.to_thread(self._count)
-        return f"{files} files in {', '.join(self._folders.names)}"
+        return f"{counted(files, 'file')} in {', '.join(self._folders.names)}"
 
     @tool("read")
     async def list_directory(self, folder: str = "") -> Any:

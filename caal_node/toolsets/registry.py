@@ -66,7 +66,7 @@ def load(name: str, where: str = "") -> type[ConfiguredToolset]:
             f"author"
         ) from error
     if not (isinstance(made, type) and issubclass(made, ConfiguredToolset)):
-        raise ConfigError(f"{where}: {entry.value} is no ConfiguredToolset; tell its author")
+        raise ConfigError(f"{where}: {entry.value} is not a ConfiguredToolset; tell its author")
     for wanted in ("NAME", "SUMMARY"):
         if not isinstance(getattr(made, wanted, None), str):
             raise ConfigError(f"{where}: {entry.value} has no {wanted}; write one, as a text")

@@ -109,7 +109,7 @@ def parse_servers(
 def read_top(text: str, file: str, room_path: str | None = None) -> FileValue:
     """Raises: ConfigError, where the file cannot be read, or is in another program's format."""
     if Path(file).suffix.lower() in (".yaml", ".yml", ".toml"):
-        raise ConfigError(f"is no JSON; {how_to_import(file)}", file=file)
+        raise ConfigError(f"is not JSON; {how_to_import(file)}", file=file)
     top = read_json(text, file)
     for form in formats_in(top, project_folder(room_path)):
         place = top
@@ -120,7 +120,7 @@ def read_top(text: str, file: str, room_path: str | None = None) -> FileValue:
 
 
 def read_json(text: str, file: str) -> FileValue:
-    """Raises: ConfigError, where the text is no JSON or no object."""
+    """Raises: ConfigError, where the text is not JSON or no object."""
     try:
         top = FileValue(file, parse_json(text))
     except DocumentSyntaxError as error:

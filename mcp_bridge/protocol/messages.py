@@ -239,7 +239,7 @@ async def read_message(text: bytes, max_chars: int) -> JSONRPCMessage | None:
         cut = await bounded_message(text, max_chars)
         return await anyio.to_thread.run_sync(_parsed, cut, abandon_on_cancel=True)
     except ValueError:
-        return error_answer(text, text, "its answer is no JSON that can be read")
+        return error_answer(text, text, "its answer is not JSON that can be read")
 
 
 async def bounded_message(text: bytes, max_chars: int) -> bytes:

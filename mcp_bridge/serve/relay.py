@@ -57,7 +57,7 @@ class MessageKind:
 async def message_kind(message: bytes) -> MessageKind:
     """Tells what a message is. Large ones are looked through in a worker thread.
 
-    Raises: ValueError, where this is no JSON object.
+    Raises: ValueError, where this is not a JSON object.
     """
     if len(message) <= BIG_MESSAGE_BYTES:
         return parse_kind(message)
@@ -65,7 +65,7 @@ async def message_kind(message: bytes) -> MessageKind:
 
 
 def parse_kind(message: bytes) -> MessageKind:
-    """Tells what a message is, by parsing it. Raises: ValueError, where it is no JSON object."""
+    """Tells what a message is, by parsing it. Raises: ValueError, where it is not a JSON object."""
     top = from_json(message)
     if not isinstance(top, dict):
         raise ValueError("no object")
@@ -75,7 +75,7 @@ def parse_kind(message: bytes) -> MessageKind:
 def scan_kind(message: bytes) -> MessageKind:
     """Tells the same without building the values; it finds most, but not all faults.
 
-    Raises: ValueError, where this is no JSON object.
+    Raises: ValueError, where this is not a JSON object.
     """
     message.decode()  # a text frame must be UTF-8
     try:
@@ -285,7 +285,7 @@ class Relay:
             self._calls.received(await message_kind(message))
         except ValueError:
             await self._inbound.drop("lines that are no JSON-RPC", line.size)
-            said = "the answer is no JSON that can be read"
+            said = "the answer is not JSON that can be read"
             return self._error_answer(message, message, said)
         return message
 

@@ -140,7 +140,7 @@ class EventStream(httpx2.AsyncByteStream):
         try:
             text = await bounded_message(message, self._max_chars)
         except ValueError:
-            said = "its answer is no JSON that can be read"
+            said = "its answer is not JSON that can be read"
             if (error := error_answer(message, message, said)) is None:
                 return None
             text = error.model_dump_json(by_alias=True).encode()

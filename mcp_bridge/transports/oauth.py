@@ -494,7 +494,7 @@ class OAuth:
             return None
         store = self.stores(config)
         wanted = ServerUnavailable(
-            config.name, f"wants a person to sign in; {self.fix.replace('{server}', config.name)}"
+            config.name, f"needs a sign-in; {self.fix.replace('{server}', config.name)}"
         )
         requests = SignInRequests(config, self.look_up)
         page = _SignInPage(config.name, self.sign_in, wanted, requests)

@@ -340,7 +340,7 @@ def _find_program(config: ServerConfig) -> _ProgramStart:
     cwd = Path(expand_home(config.cwd)) if config.cwd else None
     if cwd is not None and not cwd.is_dir():
         raise ServerUnavailable(
-            config.name, f"its cwd {str(cwd)!r} is no folder; make it or fix it"
+            config.name, f"its cwd {str(cwd)!r} is not a folder; make it or fix it"
         )
     command = config.command
     program = located(command, cwd, environ.get("PATH"))

@@ -71,7 +71,7 @@ def _finite(text: str) -> float:
 
 
 def _refuse(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse)

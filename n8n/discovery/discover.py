@@ -269,10 +269,10 @@ async def discover_mcp(api: ApiClient, cache: DiscoveryCache) -> Discovery:
     cache.workflows = workflows
     tools, unfit = _named(await _normalise_all(workflows), cache)
     if stale:
-        notices += (f"{stale} workflows are as they were last seen: n8n was too busy to be asked.",)
+        notices += (f"Workflows that are as last seen, as n8n was too busy to be asked: {stale}.",)
     if hidden := sum(s.reason == "rate_limited" for s in unread):
         notices += (
-            f"{hidden} workflows were not read: n8n takes 100 requests in 5 minutes through MCP. "
+            f"Workflows that were not read: {hidden}. n8n takes 100 requests in 5 minutes by MCP. "
             "Reload in 5 minutes for more, or set N8N_API_KEY to see all at once.",
         )
     return Discovery(tools, (*skipped, *unread, *unfit), "mcp", api.requests, notices)

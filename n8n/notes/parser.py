@@ -181,9 +181,9 @@ def _no_json(error: json.JSONDecodeError) -> str:
     before = error.doc[: error.pos].rstrip()[-1:]
     # Python tells of the comma itself since 3.13, and before of what follows it.
     if at == "," or (before == "," and at in ("]", "}")):
-        return f"it is no JSON at {at!r}: is there a comma too many?"
+        return f"it is not JSON at {at!r}: is there a comma too many?"
     where = repr(at) if at else "its end"
-    return f"it is no JSON at {where}: is a quote, a comma, a value or a bracket missing?"
+    return f"it is not JSON at {where}: is a quote, a comma, a value or a bracket missing?"
 
 
 def _past(lines: list[str], at: int, skipped: Callable[[str], bool]) -> int:

@@ -202,7 +202,7 @@ async def broken(probe: Probe) -> Ending:
         if not ending.kept:
             return Ending(False, f"{kind}: {ending.heard}")
     # There the first answer of a stream is the call's.
-    return await called(probe, "http", "broken", "no JSON that can be read")
+    return await called(probe, "http", "broken", "not JSON that can be read")
 
 
 async def listed(probe: Probe, kind: str, what: str, noted: str) -> Ending:

@@ -47,7 +47,7 @@ def free_port() -> int:
 async def test_livekit_with_its_keys_is_in_order(livekit: LiveKit) -> None:
     room, control = await check_livekit(keys(livekit))
     assert (room.status, control.status) == ("ok", "ok")
-    assert "open rooms" in room.found
+    assert "open room" in room.found
 
 
 @pytest.mark.livekit
@@ -120,7 +120,7 @@ def test_a_fault_in_a_workflows_notes_is_told_with_its_workflow_and_the_next_com
     tools = check([{"name": "Forecast", "nodes": [hook]}]).tools
     found = n8n_finding(Settings(n8n_url="http://n8n:5678"), Discovery(tools * 2, (), "rest", 1))
     assert found.status == "warn"
-    assert "Forecast: line 3: the ---schema block: it is no JSON" in found.found
+    assert "Forecast: line 3: the ---schema block: it is not JSON" in found.found
     assert found.found.endswith("comma too many? and 1 more")
     assert found.fix == "See all of them: caal-node n8n check --instance"
 

@@ -189,7 +189,7 @@ def test_a_file_is_checked_without_any_n8n(
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{oops", "no JSON"), ('{"a": 1}', "no workflow in it"), (None, "cannot be read")],
+    [("{oops", "not JSON"), ('{"a": 1}', "no workflow in it"), (None, "cannot be read")],
 )
 def test_a_file_that_is_no_workflow_is_told(tmp_path: Path, text: str | None, words: str) -> None:
     file = tmp_path / "x.json"
@@ -210,8 +210,8 @@ def test_a_broken_file_among_others_hides_none_of_them(
     assert not check_files([broken, good], as_json=False)
     out = capsys.readouterr().out
     assert '  model    {"name": "clock"' in out
-    assert f"{broken}: no JSON" in out
-    with pytest.raises(ConfigError, match="no JSON"):
+    assert f"{broken}: not JSON" in out
+    with pytest.raises(ConfigError, match="not JSON"):
         check_files([broken], as_json=False)
 
 

@@ -184,7 +184,7 @@ async def test_doctor_says_what_does_not_fit_and_how_much_would() -> None:
         on_demand = small.model_copy(update={"pinned_tools": ()})
         *_, found = await check_offer(on_demand)
         assert found.status == "ok"
-        assert "55 of 55 tools are told on demand" in found.found
+        assert "55 of 55 tools are added on demand" in found.found
 
 
 @pytest.mark.model

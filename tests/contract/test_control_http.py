@@ -156,7 +156,7 @@ async def test_without_the_token_nothing_is_asked(header: str | None) -> None:
 @pytest.mark.parametrize(
     ("rooms", "body", "status", "words"),
     [
-        (FakeRooms({"a": ["x"]}), {"room_name": "z"}, 404, "no live room 'z'"),
+        (FakeRooms({"a": ["x"]}), {"room_name": "z"}, 404, "no live room 'z'. Live are: a."),
         (FakeRooms({}), None, 404, "No room is live"),
         (
             FakeRooms({f"r{n}": ["x"] for n in range(30)}),
@@ -243,10 +243,10 @@ async def test_one_reload_serves_all_who_come_while_another_one_runs() -> None:
     ("content", "words"),
     [
         (b'{"message": "a", "message": "b"}', "The key 'message' stands twice"),
-        (b"{", "no JSON"),
-        (b"\xff", "no JSON"),
-        (b"[" * 9000, "no JSON"),
-        (b'{"room_name": NaN}', "NaN is no JSON; send a number, null or a text."),
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 9000, "not JSON"),
+        (b'{"room_name": NaN}', "NaN is not JSON; send a number, null or a text."),
         (b'{"room_name": 1e400}', "The number 1e400 is too large; send a smaller one, or a text."),
         (b"[]", "must be a JSON object"),
         (b'{"room": "a"}', "no field 'room'; the fields are room_name, tool_name, message"),

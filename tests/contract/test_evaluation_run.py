@@ -74,7 +74,9 @@ async def test_a_model_whose_calls_come_as_text_is_to_be_asked_by_text() -> None
     async with StandInModel(answer=PerfectModel(native=False)) as server:
         result = await found(server)
     assert (result.passed, result.asking) == (True, "text")
-    assert result.tally("tool_call", "native").mended == result.tally("tool_call", "native").total
+    assert (
+        result.tally("tool_call", "native").corrected == result.tally("tool_call", "native").total
+    )
     assert "tool_call" in result.missed("native")
 
 

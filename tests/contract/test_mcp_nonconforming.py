@@ -65,7 +65,7 @@ async def test_an_answer_that_is_no_whole_unicode_is_read_all_the_same(
 
 
 async def test_an_answer_that_cannot_be_read_is_an_error_at_once(loose: ServerManager) -> None:
-    with pytest.raises(ServerError, match="its answer is no JSON that can be read"):
+    with pytest.raises(ServerError, match="its answer is not JSON that can be read"):
         await loose.call_tool("loose__endless_number")
 
 

@@ -249,7 +249,7 @@ async def test_a_home_folder_that_nobody_has_is_told_as_any_other_that_is_missin
     folder = ServerConfig(name="folder", command=sys.executable, args=("-m", "x"), cwd=home)
     async with ServerManager([program, folder]) as manager:
         assert f"{home}/server" in manager.failed["program"]
-        assert f"its cwd '{home}' is no folder" in manager.failed["folder"]
+        assert f"its cwd '{home}' is not a folder" in manager.failed["folder"]
 
 
 async def test_a_command_with_a_slash_is_meant_from_its_cwd(tmp_path: Path) -> None:

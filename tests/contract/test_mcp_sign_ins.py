@@ -60,7 +60,7 @@ async def test_doctor_sends_to_the_sign_in_and_uses_it_afterwards(room: Settings
         has(room, diary={"url": provider.url})
         [before] = await check_mcp(room)
         assert (before.status, before.fix) == ("fail", "run: caal-node login diary")
-        assert "wants a person to sign in" in before.found
+        assert "needs a sign-in" in before.found
         await signing.login(room, "diary")
         [after] = await check_mcp(room)
         assert (after.status, after.fix) == ("ok", "")
@@ -193,7 +193,7 @@ async def test_where_nothing_can_be_renewed_the_room_says_who_can_fix_it(room: S
         await signing.login(room, "diary")
         provider.revoke()
         async with manager(provider) as servers:
-            assert servers.failed["diary"] == "wants a person to sign in; sign in to diary"
+            assert servers.failed["diary"] == "needs a sign-in; sign in to diary"
             await signing.login(room, "diary")
             await servers.reload()
             assert await called(servers) == "dentist at nine"
@@ -393,8 +393,8 @@ async def test_nobody_signs_in_for_a_folder_that_cannot_be_written(room: Setting
     ("name", "words"),
     [
         ("nobody", "one can sign in to: diary"),
-        ("clock", "clock wants no sign-in"),
-        ("keyed", "keyed wants no sign-in"),
+        ("clock", "clock needs no sign-in"),
+        ("keyed", "keyed needs no sign-in"),
     ],
 )
 async def test_a_server_that_one_cannot_sign_in_to_is_named(
@@ -440,7 +440,7 @@ async def test_the_agent_says_which_command_fixes_it_and_calls_with_what_it_brou
         tier = configured_tiers(room)["mcp"]
         try:
             wants = (await tier.discover()).failed["diary"]
-            assert wants == "wants a person to sign in; run: caal-node login diary"
+            assert wants == "needs a sign-in; run: caal-node login diary"
             await signing.login(room, "diary")
             spec = (await tier.discover()).specs[0]
             assert await tier.call(spec, {}) == {"result": "dentist at nine"}

@@ -218,7 +218,7 @@ async def test_the_limit_of_the_mcp_server_is_kept_and_the_next_look_goes_on_fro
             recorded.instance.add(workflow)
         first = await n.discover()
         assert len(recorded.requests) == 100 - KEPT_FOR_LISTING
-        assert "workflows were not read" in first.notices[0]
+        assert "Workflows that were not read" in first.notices[0]
         early = await n.discover()  # one listing is left for it, and no details
         assert {t.name for t in early.tools} == {t.name for t in first.tools}
         assert len(recorded.requests) <= 100
@@ -314,7 +314,7 @@ async def test_while_rate_limited_a_known_workflow_stays_as_it_was() -> None:
         recorded.mcp.limit(1, retry_after_s=290)
         again = await n.discover()
     assert again.tools == first.tools
-    assert "as they were last seen" in again.notices[0]
+    assert "as last seen" in again.notices[0]
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_each_tools_verdict_has_the_line_that_gave_it(
 def test_the_table_for_people_has_the_lines_and_the_globs_that_fit_nothing(house: Path) -> None:
     output = run("tools", "--policy", folder=house).stdout
     rows = [line.split("\t") for line in output.splitlines()]
-    assert rows[0] == ["tool", "tier", "at worst it", "said by", "verdict", "line"]
+    assert rows[0] == ["tool", "tier", "effect", "given by", "verdict", "line"]
     timer = ["set_timer", "agent", "reads", "caal.toml, line 4", "allow", "mode house: read"]
     assert timer in rows
     assert "caal.toml, line 21: no tool is named *_wether; fix the name, or remove it" in output
@@ -231,8 +231,12 @@ def test_the_doctor_names_a_fault_with_its_fix(house: Path) -> None:
     [
         ("", "ok", "1 tool changes something, and anybody may call: set_timer"),
         ("[tools]\nmode = 'open'\n", "warn", "2 tools change something, and anybody may call"),
-        ("[tools]\nmode = 'read-only'\n", "ok", "mode read-only: only what reads is run"),
-        ("[[tools.rules]]\ntools=['set_*']\nthen='allow'\n", "ok", "mode house: what destroys"),
+        ("[tools]\nmode = 'read-only'\n", "ok", "mode read-only: only tools that read are run"),
+        (
+            "[[tools.rules]]\ntools=['set_*']\nthen='allow'\n",
+            "ok",
+            "mode house: a call that destroys",
+        ),
         ("[tools.effects]\nset_tmer = 'read'\n", "warn", "no tool is named set_tmer"),
     ],
 )

@@ -91,7 +91,7 @@ def test_an_answered_question_turns_the_tools_on_and_comments_stay(
     site = author / "site"
     typed = "things.txt\nhush-hush-hush\n"
     told = caal_node("tools", "add", "book_shelf", cwd=home, site=site, typed=typed)
-    assert "1 things in" in told.stdout
+    assert "things.txt: 1" in told.stdout
     assert "book_shelf is on: find_thing" in told.stdout
     text = (home / "caal.toml").read_text()
     assert text.startswith('# mine\nmodel = "x" # why\n')

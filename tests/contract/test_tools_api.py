@@ -433,9 +433,9 @@ async def test_a_wrong_request_is_refused_in_one_shape(
         (b"1e400", "The number 1e400 is too large; send a smaller one, or a text."),
         (b"[[-1.5E+999]]", "The number -1.5E+999 is too large"),
         (b"1" * 500 + b".0", f"The number {'1' * 40}... is too large"),
-        (b"NaN", "NaN is no JSON"),
-        (b"-Infinity", "-Infinity is no JSON"),
-        (b'{"x": Infinity}', "Infinity is no JSON"),
+        (b"NaN", "NaN is not JSON"),
+        (b"-Infinity", "-Infinity is not JSON"),
+        (b'{"x": Infinity}', "Infinity is not JSON"),
     ],
 )
 async def test_a_number_that_cannot_be_sent_on_is_refused_and_never_becomes_null(

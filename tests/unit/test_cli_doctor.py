@@ -128,9 +128,9 @@ UNUSABLE: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
     ({"/api/version": httpx2.ConnectError("no")}, {}, "nothing answers", "ollama serve"),
     ({"/api/version": httpx2.ReadTimeout("no")}, {}, "within 5 s", "OLLAMA_HOST"),
     ({"/api/version": httpx2.Response(401)}, {}, "refuses the key", "CAAL_API_KEY"),
-    ({"/api/version": httpx2.Response(200, text="hello")}, {}, "no Ollama", "CAAL_API=openai"),
-    ({"/api/version": {"error": "x"}}, {}, "no Ollama", "CAAL_API=openai"),
-    ({}, {}, "no Ollama", "CAAL_API=openai"),
+    ({"/api/version": httpx2.Response(200, text="hello")}, {}, "not Ollama", "CAAL_API=openai"),
+    ({"/api/version": {"error": "x"}}, {}, "not Ollama", "CAAL_API=openai"),
+    ({}, {}, "not Ollama", "CAAL_API=openai"),
     (OLLAMA, {"model": "qwen3:7b"}, "has qwen3:8b", "pull qwen3:7b, or set CAAL_MODEL to qwen"),
     (OLLAMA | {"/api/tags": {"models": []}}, {}, "none at all", "Run: ollama pull qwen3:8b."),
     (
@@ -376,7 +376,7 @@ async def test_speech_that_is_not_installed_or_not_fetched_fails_with_the_comman
     monkeypatch.setattr("caal_node.weights.present", nothing)
     [check] = await local.check_tts(rooms)
     assert check.status == "fail"
-    assert check.fix.startswith("Run: python -m caal_node.weights ")
+    assert check.fix == "Run: caal-node download-files"
 
 
 async def test_speech_of_ones_own_is_made_and_its_fault_told(

@@ -76,7 +76,11 @@ NO_SPEECH: Final = {"CAAL_STT": "none", "CAAL_TTS": "none"}
         ((), {}, "no LiveKit server is set. Set LIVEKIT_URL, "),
         ((), {"LIVEKIT_URL": "ws://box"}, "not set: LIVEKIT_API_KEY, LIVEKIT_API_SECRET. Set"),
         (("--url", "ws://box", *KEYS), {"CAAL_AGENT": "none.such:Agent"}, "CAAL_AGENT: there is"),
-        (("--url", "ws://box", *KEYS), {}, "python -m caal_node.weights faster-whisper-tiny.en"),
+        (
+            ("--url", "ws://box", *KEYS),
+            {},
+            "is not in the cache. Run: caal-node download-files",
+        ),
         (("--url=ws://box", *KEYS), NO_SPEECH, "ollama serve"),
     ],
 )

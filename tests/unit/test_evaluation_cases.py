@@ -184,7 +184,7 @@ def validation(*found: Outcome, native_offered: bool = True) -> Validation:
 def test_the_way_that_passes_is_the_better_one_and_alike_it_is_native() -> None:
     both = validation(*outcomes("native", "right"), *outcomes("text", "right"))
     assert (both.passed, both.asking) == (True, "native")
-    text = validation(*outcomes("native", "mended"), *outcomes("text", "right"))
+    text = validation(*outcomes("native", "corrected"), *outcomes("text", "right"))
     assert (text.passed, text.asking) == (True, "text")
     neither = validation(*outcomes("native", "wrong"), *outcomes("text", "failed"))
     assert (neither.passed, neither.asking) == (False, "native")
@@ -202,8 +202,8 @@ def test_one_miss_in_four_is_passed_and_two_are_not() -> None:
         return validation(*others, *tried)
 
     assert calls("right", "right", "right", "wrong").passed
-    assert not calls("right", "right", "mended", "wrong").passed
-    assert calls("right", "right", "mended", "wrong").missed("native") == ("tool_call",)
+    assert not calls("right", "right", "corrected", "wrong").passed
+    assert calls("right", "right", "corrected", "wrong").missed("native") == ("tool_call",)
 
 
 def test_two_calls_in_one_breath_are_not_required() -> None:
@@ -248,10 +248,10 @@ def test_the_report_says_what_to_expect_by_voice() -> None:
 
 
 def test_the_object_has_counts_and_every_case() -> None:
-    found = to_object(validation(*outcomes("native", "mended"), *outcomes("text", "right")))
+    found = to_object(validation(*outcomes("native", "corrected"), *outcomes("text", "right")))
     assert found["suites"]["tool_call"] == {
-        "native": {"right": 0, "mended": 4, "total": 4},
-        "text": {"right": 4, "mended": 0, "total": 4},
+        "native": {"right": 0, "corrected": 4, "total": 4},
+        "text": {"right": 4, "corrected": 0, "total": 4},
     }
     assert "native" not in found["suites"]["text_protocol"]
     assert len(found["cases"]) == 4 * (8 + 9)

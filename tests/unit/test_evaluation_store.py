@@ -96,7 +96,7 @@ def test_somebody_elses_database_is_named_and_left_as_it_is(store: EvaluationSto
         connection.execute("CREATE TABLE run (id INTEGER)")
     connection.close()
     before = store.path.read_bytes()
-    assert "no file of caal-node" in refused(store)
+    assert "not a file of caal-node" in refused(store)
     assert store.path.read_bytes() == before
 
 

@@ -243,7 +243,7 @@ def test_all_or_those_that_were_named_are_copied_and_none_over_another(machine: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["import", "notepad"], "no program that is known"),
+        (["import", "notepad"], "neither a file nor a known program"),
         (["import", "--server", "nobody"], "'nobody' cannot be copied: not found"),
         (["inputs"], "there is no such file"),
     ],

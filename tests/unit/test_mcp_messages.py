@@ -31,7 +31,7 @@ def test_only_halves_of_pairs_are_replaced(text: str, escaped: bool) -> None:
 async def test_an_answer_that_is_no_json_becomes_an_error_under_its_id() -> None:
     message = await read_message(b'{"jsonrpc": "2.0", "id": 7, "result": {"a": nope}}', 100)
     assert isinstance(message, JSONRPCError)
-    assert (message.id, message.error.message) == (7, "its answer is no JSON that can be read")
+    assert (message.id, message.error.message) == (7, "its answer is not JSON that can be read")
 
 
 @pytest.mark.parametrize("text", [b"Welcome!", b"{", b"[1, 2]", b'{"id": 3}'])

@@ -184,7 +184,7 @@ def test_values_that_json_has_not_become_texts(tmp_path: Path) -> None:
         ('{"amp.mcpServers": {}}', "s.json", "in the format of Amp"),
         ('{"mcpServers": {"a": {"command": "x"}}}', ".gemini/settings.json", "of Gemini CLI"),
         ('{"mcpServers": {}, "context_servers": {"a": {"command": "x"}}}', "s.json", "of Zed"),
-        ("[mcp_servers.a]\ncommand = 'x'", "config.toml", "config.toml: is no JSON; run: "),
+        ("[mcp_servers.a]\ncommand = 'x'", "config.toml", "config.toml: is not JSON; run: "),
         ("mcpServers: []", "a b.yaml", "run: caal-node mcp import 'a b.yaml' --all --to"),
     ],
 )  # fmt: skip

@@ -603,8 +603,10 @@ def test_the_setting_switches_the_judge() -> None:
     assert plain_settings(CAAL_CHECKS="claims, facts").checks == Checks(
         hedges=False, needless_calls=False, references=False
     )
-    with pytest.raises(ConfigError, match="'ask' does not fit; write on, off, or names of claims"):
-        plain_settings(CAAL_CHECKS="ask")
+    assert plain_settings(CAAL_CHECKS="-claims, -facts").checks == Checks(claims=False, facts=False)
+    for wrong in ("ask", "claims,-facts", "-ask"):
+        with pytest.raises(ConfigError, match=f"'{wrong}' does not fit; write on, off, names of"):
+            plain_settings(CAAL_CHECKS=wrong)
 
 
 def test_the_setting_reaches_the_question_of_an_ordinary_agent() -> None:

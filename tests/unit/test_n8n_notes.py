@@ -131,7 +131,7 @@ def test_a_reference_never_comes_out_of_a_schema_block() -> None:
 def test_a_broken_schema_block_is_a_problem_with_its_line_and_the_rest_counts() -> None:
     notes = parse_notes('Adds.\n---schema\n{"a": 1,\n "b" 2}\n---\nExample: add -> {}\nMore.')
     (problem,) = notes.problems
-    assert problem.startswith("line 4: the ---schema block: it is no JSON at '2'")
+    assert problem.startswith("line 4: the ---schema block: it is not JSON at '2'")
     assert problem.endswith("is a quote, a comma, a value or a bracket missing?")
     assert notes.description == "Adds.\nMore."
     assert notes.examples == (Example("add", {}),)
@@ -142,13 +142,13 @@ def test_a_broken_schema_block_is_a_problem_with_its_line_and_the_rest_counts() 
 )
 def test_what_is_missing_in_a_schema_block_is_missed_where_it_is(block: str, at: str) -> None:
     (problem,) = parse_notes(f"Adds.\n---schema\n{block}").problems
-    assert f"it is no JSON at {at}: is a quote" in problem
+    assert f"it is not JSON at {at}: is a quote" in problem
 
 
 @pytest.mark.parametrize("block", ['{"a": "string",}', '{"a": {"type": "string",}}', '{"a": [1,]}'])
 def test_a_comma_too_many_in_a_schema_block_is_named(block: str) -> None:
     (problem,) = parse_notes(f"Adds.\n---schema\n{block}\n---").problems
-    assert problem.startswith("line 3: the ---schema block: it is no JSON at")
+    assert problem.startswith("line 3: the ---schema block: it is not JSON at")
     assert problem.endswith("is there a comma too many?")
 
 

@@ -116,10 +116,10 @@ def test_a_removed_setting_is_refused_and_what_is_to_be_written_is_accepted(
     accepted = 0
     for value in VALUES:
         in_words = refusal({variable(name): value}, tmp_path / "none.toml")
-        assert in_words.startswith(f"{variable(name)} is no setting any more; ")
+        assert in_words.startswith(f"{variable(name)} is not a setting any more; ")
         path = write(tmp_path, f"\n{name} = {value if value.isdecimal() else json.dumps(value)}\n")
         in_file = refusal({}, path)
-        assert in_file.startswith(f"{path}, line 2, {name} is no setting any more; ")
+        assert in_file.startswith(f"{path}, line 2, {name} is not a setting any more; ")
         assert_exists(in_words)
         if not (found := re.search(r"write ([A-Z_]+)=(.*?) instead", in_words)):
             assert in_file.partition("; ")[2] == in_words.partition("; ")[2]
@@ -187,7 +187,7 @@ def test_pinned_tools_are_globs_over_names() -> None:
         ("CAAL_TEXT_LIMITS", '{"calls": 0}', "write at least 1"),
         ("CAAL_FALLBACKS", "a b", "write a model's name"),
         ("CAAL_FALLBACKS", '{"after": 0}', "write more than 0"),
-        ("CAAL_CHECKS", "claim", "write on, off, or names of claims, facts, hedges"),
+        ("CAAL_CHECKS", "claim", "write on, off, names of claims, facts, hedges"),
         ("CAAL_ROOM_SEES", "all", "write 'names', 'arguments' or 'everything'"),
         ("CAAL_TOOL_CALLS", "yaml", "'jsonl', 'xml' or 'markdown-json'"),
         ("CAAL_THINK", "much", "write on, off, low, medium or high"),
@@ -415,6 +415,30 @@ def test_an_unknown_users_home_folder_is_named(path: str) -> None:
 def test_misspelt_variables_are_found_with_the_nearest_name() -> None:
     env = {"CAAL_MODLE": "x", "CAAL_MODEL": "y", "PATH": "/"}
     assert list(unknown_variables(env, FIELDS)) == [("CAAL_MODLE", "CAAL_MODEL")]
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("N8N_APIKEY", "N8N_API_KEY"),
+        ("N8N_API", "N8N_API_KEY"),
+        ("N8N_HOST", "N8N_URL"),
+        ("OLLAMA_HOTS", "OLLAMA_HOST"),
+        ("OLLAMA_MODEL", "CAAL_MODEL"),
+        ("LIVEKIT_APIKEY", "LIVEKIT_API_KEY"),
+    ],
+)
+def test_what_other_programs_call_a_setting_is_found_where_the_setting_is_not_set(
+    name: str, near: str
+) -> None:
+    assert list(unknown_variables({name: "x"}, FIELDS)) == [(name, near)]
+    assert not list(unknown_variables({name: "x", near: "y"}, FIELDS))
+
+
+def test_variables_of_other_programs_are_theirs() -> None:
+    names = ["N8N_PORT", "N8N_ENCRYPTION_KEY", "OLLAMA_ORIGINS", "OLLAMA_MODELS", "OLLAMA_DEBUG"]
+    names += ["OLLAMA_KEEP_ALIVE", "OLLAMA_NUM_PARALLEL", "LIVEKIT_LOG_LEVEL", "LIVEKIT_KEYS"]
+    assert not list(unknown_variables(dict.fromkeys(names, "x"), FIELDS))
 
 
 @given(

@@ -67,7 +67,7 @@ def test_local_vad_is_silero() -> None:
         ("own_voice:", "write local, none, or module:factory"),
         ("no_such_module_here:make", "cannot import 'no_such_module_here'"),
         ("own_voice:other", "'own_voice' has no 'other'"),
-        ("own_voice:number", "is no function"),
+        ("own_voice:number", "is not a function"),
         ("own_voice:broken", r"failed \(RuntimeError: no key\)"),
         ("own_voice:string", "gave a str, not a LiveKit TTS"),
     ],
@@ -83,9 +83,9 @@ def test_local_without_weights_says_how_to_fetch_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAAL_CACHE", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"python -m caal_node\.weights faster-whisper-tiny\.en"):
+    with pytest.raises(ConfigError, match=r"tiny\.en .* caal-node download-files"):
         speech.make_stt("local")
-    with pytest.raises(ConfigError, match=r"python -m caal_node\.weights piper-en_US-joe-medium"):
+    with pytest.raises(ConfigError, match=r"joe, medium .* caal-node download-files"):
         speech.make_tts("local")
 
 

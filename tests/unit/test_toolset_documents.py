@@ -475,7 +475,7 @@ async def test_a_check_of_large_folders_ends_and_keeps_what_it_has_read(
     monkeypatch.setattr(toolset_module, "read_passages", slow)
     monkeypatch.setattr(toolset_module, "CHECK_S", 0.5)
     assert (await documents(home).check()) == (
-        "1 documents, 2 passages so far; the rest is read when an agent runs"
+        "1 document, 2 passages so far; the rest is read when an agent runs"
     )
 
 

@@ -154,7 +154,7 @@ def test_a_secret_can_be_a_variable_and_is_known_to_the_redaction(
         ("[toolsets.broken]\n", "line 1, toolsets.broken", "(KeyError: 'boom'); tell its author"),
         ("[toolsets.nameless]\n", "line 1, toolsets.nameless", "has no NAME"),
         ("[toolsets.renamed]\n", "line 1, toolsets.renamed", "make them the same"),
-        ("[toolsets.number]\n", "line 1, toolsets.number", "is no ConfiguredToolset"),
+        ("[toolsets.number]\n", "line 1, toolsets.number", "is not a ConfiguredToolset"),
         ("[toolsets.shelf]\nfile = 'b'\n[toolsets.attic]\n", "shelf and attic", "find_book"),
     ],
 )

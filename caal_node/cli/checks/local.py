@@ -42,16 +42,18 @@ EXTRA: Final = 'Run: pip install "caal-node[local-speech]", or set {variable}=no
 
 
 def unknown_settings() -> list[tuple[str, str]]:
-    """Return each CAAL_ variable that is not a setting, with the most similar setting or ""."""
+    """Return each variable that is not a setting, with the most similar setting or ""."""
     pairs = unknown_variables(os.environ, FIELDS)
     return [pair for pair in pairs if pair[0] not in NOT_SETTINGS]
 
 
 async def check_settings(settings: Settings) -> Sequence[Finding]:
     found = [
-        warn("settings", f"{name} is no setting", f"Did you mean {near}?" if near else "Unset it.")
+        warn(
+            "settings", f"{name} is not a setting", f"Did you mean {near}?" if near else "Unset it."
+        )
         for name, near in unknown_settings()
-    ] or [ok("settings", "every CAAL_ variable is known")]
+    ] or [ok("settings", "the name of every variable is known")]
     files = [str(each) for each in settings_files() if each.exists()]
     found.append(ok("settings", f"read from {', '.join(files) or 'no caal.toml'}"))
     found += [
@@ -70,7 +72,7 @@ async def check_state(settings: Settings) -> Sequence[Finding]:
 
 def _state_finding(folder: Path) -> Finding:
     if (other := no_folder(folder)) is not None:
-        found = f"{other} is no folder, and nothing can be kept: MCP tools are held back"
+        found = f"{other} is not a folder, so nothing can be kept, and MCP tools are held back"
         return fail(STATE, found, f"Move {other} away, or set CAAL_STATE to another folder.")
     if not folder.exists():
         return ok(STATE, f"{folder}, not made yet")
@@ -188,6 +190,6 @@ async def _local_part(variable: str, name: str, local: tuple[str, Any] | None) -
         fix = EXTRA.format(variable=variable)
         return fail(name, f"{variable}=local, but {module} is not installed", fix)
     if await in_thread(lambda: weights.present(weight)) is None:
-        fix = f"Run: python -m caal_node.weights {weight.key}"
+        fix = "Run: caal-node download-files"
         return fail(name, f"{weight.title} is not in the cache", fix)
     return ok(name, f"local, {weight.title}")

@@ -156,9 +156,7 @@ def _ability_findings(settings: Settings, can: Sequence[str]) -> list[Finding]:
     if "completion" not in can:
         return [fail(MODEL, f"{found}; it cannot chat", "Set CAAL_MODEL to a chat model.")]
     if "tools" not in can:
-        fix = (
-            "Tools are asked for in plain text instead; a model with tools, as qwen3:8b, is surer."
-        )
+        fix = "Tools are asked for in plain text; a model such as qwen3:8b is more reliable."
         return [warn(MODEL, f"{found}; it has no tool calling of its own", fix)]
     if settings.think and "thinking" not in can:
         fix = "Set CAAL_THINK=off, or choose a model that thinks."
@@ -219,7 +217,7 @@ async def _fetch(
         if (why := refusal_in(error)) is not None:
             fix = f"Add it to CAAL_NETWORK, or set {variable} to a server within."
             raise _Unusable(fail(SERVER, f"{address} is outside: {why}", fix)) from None
-        found = f"nothing answers at {address} ({type(error).__name__})"
+        found = f"nothing answers at {address}"
         fix = f"Start the server (Ollama: ollama serve), or set {variable} to where it runs."
         raise _Unusable(fail(SERVER, found, fix)) from None
     if response.status_code in (401, 403):
@@ -237,7 +235,7 @@ async def _fetch(
 def _unknown_server(settings: Settings) -> Finding:
     address = settings.model_address
     if settings.api == "ollama":
-        found = f"what answers at {address} is no Ollama"
+        found = f"what answers at {address} is not Ollama"
         return fail(SERVER, found, "Correct OLLAMA_HOST, or set CAAL_API=openai and CAAL_BASE_URL.")
     found = f"{address} has no list of models"
     return fail(SERVER, found, "Correct CAAL_BASE_URL: it usually ends with /v1.")
@@ -277,7 +275,7 @@ async def _configured_model(settings: Settings, choice: StrategyChoice) -> Findi
         except (CaalError, TimeoutError) as error:
             why = str(error) or f"no answer to a sample request in {SAMPLE_S:g} s"
             return warn(
-                CALL_STRATEGY, f"not found out: {why}", "See what is said of the model above."
+                CALL_STRATEGY, f"not found out: {why}", "Fix the model first; its line says how."
             )
     if state == "stale":
         return warn(CALL_STRATEGY, found, f"Run: {command}")

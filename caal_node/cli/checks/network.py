@@ -42,7 +42,7 @@ def _findings(settings: Settings) -> Iterator[Finding]:
     yield from _missing_weights(settings)
     yield from _own_processes(settings)
     if proxies := sorted(set(getproxies_environment()) - {"no"}):
-        found = f"the proxies for {', '.join(proxies)} are not used: nobody sees behind them"
+        found = f"the proxies for {', '.join(proxies)} are not used: what they reach is unknown"
         yield warn(NETWORK, found, "Unset HTTP_PROXY and the like, or set CAAL_NETWORK=any.")
     if unseen := [name for name in UNSEEN if name in sys.modules]:
         found = f"{', '.join(unseen)} is loaded, and connects past Python's sockets"
@@ -120,5 +120,5 @@ def _own_processes(settings: Settings) -> Iterator[Finding]:
     names = [server.name for server in _servers(settings) if server.transport == "stdio"]
     if names:
         found = f"{', '.join(names)}: a process of its own, which can connect to anywhere"
-        fix = "Its package runner is told to fetch nothing; only the system can hold the rest."
+        fix = "Its package runner may fetch nothing; only the system can limit the rest."
         yield warn(f"{NETWORK} mcp", found, fix)

@@ -12,6 +12,7 @@ from caal_node.config.instructions import instructions_text
 from caal_node.config.settings import Settings
 from caal_node.context.token_estimate import PromptTools, text_tokens
 from caal_node.context.window import fitting
+from caal_node.core.counted import counted
 from caal_node.core.errors import CaalError, ModelError
 from caal_node.factories import make_llm
 from caal_node.models.context_budget import budget_of, too_many_tools
@@ -41,16 +42,17 @@ def policy_findings(policy: Policy, tools: Sequence[Tool], *, listed: bool) -> l
 
 def _finding(text: str, *, is_fault: bool) -> Finding:
     what, _, fix = text.rpartition("; ")
+    fix = f"{fix.rstrip('.')}{'' if fix.endswith('?') else '.'}"
     if not is_fault:
-        return warn(POLICY, what or text, f"{fix.capitalize()}." if what else "See above.")
-    stopped = "; until it is mended, only what reads is run"
-    return fail(POLICY, f"{what or text}{stopped}", f"{fix}." if what else "Fix that line.")
+        return warn(POLICY, what or text, fix[0].upper() + fix[1:] if what else "Fix that line.")
+    stopped = "; until that is fixed, only tools that read are run"
+    return fail(POLICY, f"{what or text}{stopped}", fix if what else "Fix that line.")
 
 
 def _open(policy: Policy, left: Sequence[str]) -> Finding:
     names = ", ".join(left[:NAMED])
     more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
-    count = f"{len(left)} tools change" if len(left) > 1 else "1 tool changes"
+    count = counted(len(left), "tool changes", "tools change")
     found = f"{_summary(policy)}; {count} something, and anybody may call: {names}{more}"
     if policy.mode == "house" and not policy.rules:
         return ok(POLICY, found, "Rules in caal.toml say who may: docs/safety.md.")
@@ -59,14 +61,14 @@ def _open(policy: Policy, left: Sequence[str]) -> Finding:
 
 
 def _summary(policy: Policy) -> str:
-    rules = f", {len(policy.rules)} rules" if len(policy.rules) != 1 else ", 1 rule"
+    rules = f", {counted(len(policy.rules), 'rule')}" if policy.rules else ""
     dry = ", dry run: nothing is called" if policy.dry_run else ""
     words = {
-        "house": "mode house: what destroys needs a yes",
+        "house": "mode house: a call that destroys something needs a yes",
         "open": "mode open: nothing is asked",
-        "read-only": "mode read-only: only what reads is run",
+        "read-only": "mode read-only: only tools that read are run",
     }
-    return f"{words[policy.mode]}{rules if policy.rules else ''}{dry}"
+    return f"{words[policy.mode]}{rules}{dry}"
 
 
 CONTEXT: Final = "context"
@@ -98,11 +100,11 @@ async def _context_finding(settings: Settings, agent: CaalAgent) -> Finding:
     offered = fitting(tools, shared.tools(head), _tokens, agent.search.exposed)
     if left_out := [name for name in tools.names if name not in offered.names]:
         return warn(CONTEXT, *too_many_tools(settings, shared, size, head, left_out))
-    told = "as its server tells" if shared.told else "by CAAL_NUM_CTX"
-    text = f"{shared.context} tokens {told}; some {size + head} are for instructions and tools"
+    told = "as its server reports" if shared.told else "by CAAL_NUM_CTX"
+    text = f"{shared.context} tokens {told}; instructions and tools take about {size + head:,}"
     if agent.search.exposed in tools.names:
         left = len(agent.table) + 1 - len(tools.names)
-        text = f"{text}; {left} of {len(agent.table)} tools are told on demand"
+        text = f"{text}; {left} of {counted(len(agent.table), 'tool')} are added on demand"
     if size + head > shared.window - shared.talk:
         fix = f"For longer conversations: CAAL_NUM_CTX={shared.context_for(size, head)}."
         return ok(CONTEXT, f"{text}, so the conversation gets {shared.talk}", fix)

@@ -10,6 +10,7 @@ from caal_node.cli.checks.check import Finding, fail, fail_from, ok, warn
 from caal_node.config.settings import Settings
 from caal_node.control.rooms import ControlError, LiveKitRefused, LiveKitRooms
 from caal_node.core.addresses import is_loopback
+from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError
 
 MIN_SECRET_CHARS: Final = 32
@@ -71,7 +72,7 @@ def _not_set(missing: Sequence[str]) -> str:
 
 
 def _server(settings: Settings, live: int) -> Finding:
-    found = f"{settings.livekit_url}, {live} open rooms"
+    found = f"{settings.livekit_url}, {counted(live, 'open room')}"
     secret = settings.livekit_api_secret
     here = is_loopback(urlsplit(settings.livekit_url or "").hostname or "")
     if secret is not None and len(secret.get_secret_value()) < MIN_SECRET_CHARS and not here:

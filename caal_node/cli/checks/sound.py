@@ -16,7 +16,9 @@ SOUND: Final = "sound"
 SOUND_S: Final = 15.0
 """Seconds: a sound server that is starting takes some, and PortAudio asks every driver."""
 TEXT: Final = "or type to it: caal-node console --text"
-_INSTALL: Final = "Run: sudo apt-get install libportaudio2 (elsewhere the package portaudio)"
+_INSTALL: Final = (
+    "Run: sudo apt-get install libportaudio2 (on other systems, the package portaudio)"
+)
 _DEVICES: Final = """\
 import json
 import sounddevice

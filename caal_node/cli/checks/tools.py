@@ -16,6 +16,7 @@ from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, 
 from caal_node.config.mcp_file import load_mcp_servers, missing_file
 from caal_node.config.settings import Settings
 from caal_node.config.toolset_tables import ToolsetTable
+from caal_node.core.counted import counted
 from caal_node.core.errors import CaalError, ConfigError
 from caal_node.models.embedding import FETCH, ServerEmbedder, make_embedder
 from caal_node.tools.sources.configured import mcp_tier, n8n_tier
@@ -102,7 +103,7 @@ def n8n_finding(settings: Settings, found: Discovery) -> Finding:
     """Return what a look at an instance says of its workflows and of their notes."""
     skipped = Counter(workflow.reason for workflow in found.skipped)
     left = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in skipped.items())
-    text = f"{settings.n8n_url}: {len(found.tools)} tools" + (
+    text = f"{settings.n8n_url}: {counted(len(found.tools), 'tool')}" + (
         f" (left out: {left})" if left else ""
     )
     problems = [f"{tool.title}: {said}" for tool in found.tools for said in tool.problems]
@@ -150,7 +151,9 @@ def _server_finding(status: mcp_bridge.ServerStatus) -> Finding:
         return fail_from(name, error, fix="Run its command by hand to see what it says.")
     took = f", connected in {status.connect_ms} ms" if status.connect_ms is not None else ""
     version = f", MCP {status.protocol}" if status.protocol else ""
-    text = f"{status.tools} tools over {status.transport} ({status.state}{took}{version})"
+    text = (
+        f"{counted(status.tools, 'tool')} over {status.transport} ({status.state}{took}{version})"
+    )
     if status.held or status.added:
         fix = f"Read and accept them: caal-node tools --accept {status.name}"
         return warn(name, f"{text}; {'; '.join(status.notes)}", fix)

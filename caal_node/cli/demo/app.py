@@ -118,7 +118,7 @@ def _disk(folder: Path, needed: int) -> Finding:
 
 def _writable(out: Path) -> Finding:
     if not out.is_dir():
-        return fail("out", f"{out} is no folder", f"Run: mkdir -p {out}.")
+        return fail("out", f"{out} is not a folder", f"Run: mkdir -p {out}.")
     if not os.access(out, os.W_OK | os.X_OK):
         return fail("out", f"{out} cannot be written", "Name another folder with --out.")
     if shutil.disk_usage(out).free < RECORDING_BYTES:
@@ -128,7 +128,7 @@ def _writable(out: Path) -> Finding:
 
 def _memory(needed: int) -> Finding:
     available = psutil.virtual_memory().available
-    found = f"{available / 1e9:.1f} GB of memory are free, and some {needed / 1e9:.1f} GB are used"
+    found = f"{available / 1e9:.1f} GB of memory are free, and about {needed / 1e9:.1f} GB are used"
     if available < needed // 2:
         return fail("memory", found, "Close other programs.")
     if available < needed:

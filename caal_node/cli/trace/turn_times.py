@@ -120,9 +120,9 @@ def _line(path: Path, number: int, data: bytes) -> TraceLine:
     except RecursionError:
         _refuse(path, number, "it is nested too deeply")
     except ValueError:  # what is no UTF-8 as well
-        _refuse(path, number, "it is no whole JSON, as where a write was cut off")
+        _refuse(path, number, "it is not complete JSON, as if the write was cut off")
     if not isinstance(value, dict):
-        _refuse(path, number, "it is no JSON object")
+        _refuse(path, number, "it is not a JSON object")
     fields = cast("dict[str, Any]", value)
     kind, session = fields.get("type"), fields.get("session")
     if not isinstance(kind, str) or not isinstance(session, str):
@@ -131,7 +131,7 @@ def _line(path: Path, number: int, data: bytes) -> TraceLine:
         at = datetime.fromisoformat(fields.get("at", ""))
         time_s = fields.get("mono_s", at.timestamp())
     except (TypeError, ValueError, OverflowError, OSError):
-        _refuse(path, number, 'its "at" is no time, such as "2026-11-23T12:00:00.250+00:00"')
+        _refuse(path, number, 'its "at" is not a time such as "2026-11-23T12:00:00.250+00:00"')
     if isinstance(time_s, bool) or not isinstance(time_s, int | float):
         _refuse(path, number, '"mono_s" is not a number of seconds')
     if not -MAX_NUMBER <= time_s <= MAX_NUMBER:
@@ -140,7 +140,7 @@ def _line(path: Path, number: int, data: bytes) -> TraceLine:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _shown(name: str) -> str:

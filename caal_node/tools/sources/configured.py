@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 from pathlib import Path
 
 from pydantic import SecretStr
 
-from caal_node.config.settings import Settings
+import n8n
+from caal_node.config.settings import Settings, written_at
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
@@ -64,15 +66,22 @@ def n8n_tier(settings: Settings, *, poll_s: float = 0) -> N8nToolSource:
     """
     if not settings.n8n_url:
         raise ConfigError("N8N_URL: not set. Write the address of your n8n.")
+    credentials = {
+        key: {name: value.get_secret_value() for name, value in credential.items()}
+        for key, credential in settings.n8n_auth.items()
+    }
+    for key, credential in credentials.items():
+        try:
+            n8n.read_credentials({key: credential}, os.environ)
+        except n8n.N8nError as error:
+            wrong = str(error).partition(": ")[2]
+            raise ConfigError(f"{written_at('n8n_auth', key)}: {wrong}") from error
     return N8nToolSource(
         settings.n8n_url,
         mcp_token=_secret_text(settings.n8n_mcp_token),
         api_key=_secret_text(settings.n8n_api_key),
         call_timeout_s=settings.tool_timeout,
-        auth={
-            key: {name: value.get_secret_value() for name, value in credential.items()}
-            for key, credential in settings.n8n_auth.items()
-        },
+        auth=credentials,
         poll_s=poll_s,
     )
 

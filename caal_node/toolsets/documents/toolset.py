@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final, Literal, Self, TypeVar
 
 from pydantic import Field
 
+from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolUnavailable
 from caal_node.core.events import Source, SourcesCited
 from caal_node.core.tool_spec import Answers
@@ -373,7 +374,8 @@ class Documents(ConfiguredToolset):
         bad = [f"{each.shown} ({each.problem})" for each in found if each.problem]
         more = f" and {len(bad) - NAMED_PROBLEMS} more" if len(bad) > NAMED_PROBLEMS else ""
         faults = f"; cannot be read: {', '.join(bad[:NAMED_PROBLEMS])}{more}" if bad else ""
-        return f"{len(found) - len(bad)} documents, {passages} passages{later}{faults}"
+        read = counted(len(found) - len(bad), "document")
+        return f"{read}, {counted(passages, 'passage')}{later}{faults}"
 
     @tool("read")
     async def ask_documents(self, question: str) -> Any:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr
 
 from caal_node.core.addresses import server_url
+from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolUnavailable
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
@@ -201,7 +202,8 @@ class HomeAssistant(ConfiguredToolset):
                 f"{self.NAME}.room: Home Assistant has no area {room!r}; it has "
                 + ", ".join(area.name for area in home.areas)
             )
-        return f"{version} exposes {len(home.devices)} devices in {len(rooms)} rooms"
+        devices = counted(len(home.devices), "device")
+        return f"{version} exposes {devices} in {counted(len(rooms), 'room')}"
 
     async def _meant(self, home: Home, said: str, action: Action) -> Meant:
         lights_only = action in ("on", "toggle")

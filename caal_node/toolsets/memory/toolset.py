@@ -18,6 +18,7 @@ from livekit.agents import RunContext
 from pydantic import Field
 
 from caal_node.core.caller import Caller
+from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolRefused
 from caal_node.policy.heard_words import stem
 from caal_node.tools.caller_of_call import caller_of
@@ -383,7 +384,7 @@ class Memory(ConfiguredToolset):
             pages = await asyncio.to_thread(lambda: len(list(folder.glob("*.md"))))
         except OSError as error:
             raise ConfigError(f"{folder}: it cannot be written; correct `folder`.") from error
-        return f"{pages} page{'s' * (pages != 1)} in {folder}"
+        return f"{counted(pages, 'page')} in {folder}"
 
     @tool("write")
     async def remember_fact(self, context: RunContext[Any], fact: str) -> Any:

@@ -13,6 +13,7 @@ from livekit.agents import RunContext
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, field_validator
 
 from caal_node.core.addresses import server_url
+from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError, InvalidArguments
 from caal_node.core.events import Source, SourcesCited
 from caal_node.grounding.spoken_numbers import numbers
@@ -286,7 +287,8 @@ class WebSearch(ConfiguredToolset):
             found = await self._engine.search("weather")
         finally:
             await self._client.aclose()
-        return f"{self._engine.place} answers; a test search found {len(found.results)} pages"
+        pages = counted(len(found.results), "page")
+        return f"{self._engine.place} answers; a test search found {pages}"
 
     @tool("read")
     async def web_search(self, query: str) -> dict[str, Any] | VerbatimResult:
