@@ -311,7 +311,7 @@ class CheckedReply:
         """Pass the reply on, or ask once more where it denies access to what a result tells."""
         question, search = self._question, self._search()
         judges = self._settings.checks.facts and not self._settings.server_runs_tools
-        result = found_result(self._ledger().turn) if judges and question.may_call else None
+        result = found_result(self._ledger()) if judges and question.may_call else None
         if result is None or question.must_call:
             return stream if search is None else searching_if_hedged(stream, search)
 

@@ -24,8 +24,8 @@ from caal_node.core.tool_spec import ToolSchema
 from caal_node.core.turn import Turn
 from caal_node.grounding.call_grounds import unique_words
 from caal_node.grounding.hedges import denies_access, hedges
-from caal_node.grounding.ledger import LedgerEntry
-from caal_node.grounding.result_kind import kind_of, looks_up
+from caal_node.grounding.ledger import Ledger
+from caal_node.grounding.result_kind import OWN_THINGS, is_unrelated, kind_of, looks_up
 from caal_node.models.chat_context import call_delta
 from caal_node.models.question import Question
 from caal_node.models.strategies.tool_relevance import fits
@@ -103,10 +103,12 @@ READ_CHARS: Final = 8_000
 _DEPTH_MAX: Final = 4
 
 
-def found_result(turn: Sequence[LedgerEntry]) -> str | None:
+def found_result(ledger: Ledger) -> str | None:
     """Return the newest result of a turn that has found something that can be said."""
-    for entry in reversed(turn):
-        if len(entry.result) <= READ_CHARS and looks_up(entry) and kind_of(entry) == "found":
+    for entry in reversed(ledger.turn):
+        if len(entry.result) > READ_CHARS or not looks_up(entry) or kind_of(entry) != "found":
+            continue
+        if not is_unrelated(entry, ledger.request):
             return said_of(entry.result) or None
     return None
 
@@ -192,9 +194,9 @@ _WEB: Final = re.compile(
     re.IGNORECASE,
 )
 _ELSEWHERE: Final = re.compile(
-    r"\b(?:files?|folders?|director(?:y|ies)|e-?mails?|mailbox|contacts?|calendars?|notes?|memor(?:y|ies)|"
+    rf"\b(?:{OWN_THINGS}|"
     r"code|repositor(?:y|ies)|songs?|music|playlists?|photos?|images?|products?|database|tickets?|"
-    r"history|messages?|devices?|tools?|documents?|wiki)\b",
+    r"devices?|tools?|wiki)\b",
     re.IGNORECASE,
 )
 _QUERY_NAMES: Final = (
