@@ -29,6 +29,7 @@ from caal_node.grounding.result_kind import OWN_THINGS, is_unrelated, kind_of, l
 from caal_node.models.chat_context import call_delta
 from caal_node.models.question import Question
 from caal_node.models.strategies.tool_relevance import fits
+from caal_node.policy.heard_words import COMMON, stems
 from caal_node.reply_parser.tool_index import ToolIndex, ToolSignature, mapping, signature_of
 
 # A reply which says that no tool can do what is asked, although one fits it, is asked for again.
@@ -46,6 +47,28 @@ argument."""
 REPLY_CHARS: Final = 1_000
 """Characters of a reply that are read. A refusal comes early."""
 _REFUSES: Final = re.compile("|".join(tomllib.loads(read("refusals.toml"))["says"]))
+
+
+_CANNOT: Final = re.compile(
+    r"\bi(?: can't| cannot| can not|'m unable to| am unable to|'m not able to| am not able to)"
+    r" ((?:[\w-]+ ){0,4}[\w-]+)[.!]"
+    r"|\bich kann (?:\w+ ){0,2}keine? ((?:\w+ ){0,3}\w+)[.!]"
+)
+"""What somebody cannot do, in a few words and with no reason behind them."""
+_ONE_THING: Final = frozenset(
+    ("the", "this", "that", "these", "those", "your", "it", "you", "them", "him", "her", "for")
+)
+"""What is said of one thing or for one person may be denied for a reason of its own."""
+
+
+def cannot_at_all(reply: str, request: str) -> bool:
+    """Say whether a reply denies all of a kind that is asked for: "I can't control lights"."""
+    found = _CANNOT.search(reply[:REPLY_CHARS].replace("’", "'").lower())
+    if found is None or "?" in reply:
+        return False
+    said = found[1] or found[2]
+    is_general = _ONE_THING.isdisjoint(said.split())
+    return is_general and not (stems(request) - COMMON).isdisjoint(stems(said))
 
 
 def is_refusal(reply: str) -> bool:
@@ -74,7 +97,7 @@ async def asking_if_refused(
 
     def is_wrong(reply: str) -> bool:
         nonlocal tool
-        if not is_refusal(reply):
+        if not is_refusal(reply) and not cannot_at_all(reply, question.request):
             return False
         tool = fitting_tool(question)
         return tool is not None
