@@ -31,6 +31,7 @@ from caal_node.grounding.result_kind import (
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
 from caal_node.grounding.spoken_times import HALF_DAY, Day, Time, hours_of, weekday_of
 from caal_node.grounding.stated_states import StatedStates
+from caal_node.grounding.stated_units import StatedUnits
 from caal_node.policy.heard_words import COMMON, QUESTIONS, stem, stems, words
 
 # Whether the names in a clause stand in the results or were said by the person.
@@ -365,7 +366,7 @@ class _FactCheck:
             other = self._elsewhere
             return self._instead(clause, "found_elsewhere", found=other.found, asked=other.asked)
         right = self._states.rightly(clause)
-        return Say(self._times.rightly(clause) if right is None else right)
+        return Say(self._units.rightly(self._times.rightly(clause)) if right is None else right)
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -430,6 +431,10 @@ class _FactCheck:
     @cached_property
     def _times(self) -> StatedTimes:
         return StatedTimes((entry.result for entry in self._found), self._values)
+
+    @cached_property
+    def _units(self) -> StatedUnits:
+        return StatedUnits(entry.result for entry in self._found)
 
     @cached_property
     def _states(self) -> StatedStates:

@@ -106,6 +106,45 @@ def test_a_time_that_may_be_right_stays(result: Any, clause: str) -> None:
     assert said(check_of(result), clause) == clause
 
 
+@pytest.mark.parametrize(
+    ("result", "clause", "heard"),
+    [
+        ({"temp_c": 21}, "It is 21 degrees Fahrenheit.", "It is 21 degrees Celsius."),
+        ({"temperature": 4, "unit": "°C"}, "It's 4 °F there.", "It's 4 degrees Celsius there."),
+        (
+            {"wind_kmh": 17},
+            "It blows at 17 mph today.",
+            "It blows at 17 kilometres per hour today.",
+        ),
+        ("The lake is 12 kilometres away.", "It's 12 miles away.", "It's 12 kilometres away."),
+        ([{"room": "attic", "power_w": 60}], "It takes 60 kilowatts.", "It takes 60 watts."),
+    ],
+)
+def test_a_unit_that_the_results_rule_out_is_corrected(
+    result: Any, clause: str, heard: str
+) -> None:
+    assert said(check_of(result), clause) == heard
+
+
+@pytest.mark.parametrize(
+    ("result", "clause"),
+    [
+        ({"temp_c": 21}, "It is 21 degrees Celsius."),
+        ({"temp_c": 21}, "It is 70 degrees Fahrenheit."),
+        ({"temp_c": 21}, "It is 21 degrees."),
+        ({"temp_c": 21}, "It feels like about 21 degrees Fahrenheit."),
+        ({"temp_c": 50, "temp_f": 122}, "It is 122 degrees Fahrenheit."),
+        ({"temp_c": 10, "high_f": 10}, "The high is 10 degrees Fahrenheit."),
+        ({"price_eur": 20}, "It costs 20 dollars."),
+        ({"ride_min": 20}, "It takes 20 hours."),
+        ({"temp_max": 20, "size_m": 20}, "It is 20 degrees Celsius."),
+        ({"temp_c": 21, "text": "x" * 1_600}, "It is 21 degrees Fahrenheit."),
+    ],
+)
+def test_a_unit_that_may_be_right_stays(result: Any, clause: str) -> None:
+    assert said(check_of(result), clause) == clause
+
+
 def test_what_the_person_said_or_asked_for_is_no_wrong_time() -> None:
     check = check_of({"alarm": "06:30"}, "why not at 6:30 PM", at="18:30")
     assert said(check, "You asked for 6:30 PM.") == "You asked for 6:30 PM."
