@@ -138,7 +138,7 @@ def _is_one_more(part: str) -> bool:
     """Say whether a part names a thing and nothing to do with it: "the garden gate"."""
     said = words(part)
     is_short = 1 < len(said) <= NAME_WORDS and QUESTIONS.isdisjoint(said)
-    return is_short and not _DEFINITE.isdisjoint(said[:2])
+    return is_short and said[0] in _DEFINITE
 
 
 def _with_things(
