@@ -22,7 +22,6 @@ from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
 from caal_node.core.turn import Turn
 from caal_node.grounding.hedges import knows_nothing, source_texts, unnamed_source
-from caal_node.grounding.result_kind import OWNED
 from caal_node.language.requests import intent_of, request_odds, share
 from caal_node.models.chat_context import call_delta
 from caal_node.models.hedge_search import search_arguments
@@ -35,6 +34,10 @@ HELD_CHARS: Final = 400
 _PRONOUNS: Final = frozenset(
     """it its that those these this they them their he him his she her one there ihn ihm ihnen dies
     damit dafür davon dort""".split()  # noqa: SIM905 - a list of words reads better as words
+)
+_OWN: Final = frozenset(
+    """my mine our ours mein meine meiner meinem meinen unser unsere unserer unserem unseren
+    """.split()  # noqa: SIM905 - as above
 )
 _MAY_I: Final = re.compile(
     r"\W*(?:may|can|could|must|should|darf|dürfen|kann|können|muss|müssen) (?:i|we|ich|wir|man)\b",
@@ -96,7 +99,7 @@ def document_lookup(
     arguments = search_arguments(schema, asked)
     if arguments is None:
         return None
-    own = not OWNED.isdisjoint(words_of(words))
+    own = not _OWN.isdisjoint(words_of(words))
     every = spec.answers == "first" or own or request_odds(words)["lookup"] >= ASKED
     specs = [spec_of(tool["function"]["name"]) for tool in tools]
     alone = all(each is not None and each.source == spec.source for each in specs)

@@ -252,6 +252,18 @@ def test_what_a_search_for_a_fact_of_the_world_finds_elsewhere_is_no_answer(
         ("what does serendipity mean", "search_dictionary", "serendipity", "Luck by chance."),
         ("how do I make pizza dough", "search_notes", "pizza dough", "500 g flour, 7 g yeast"),
         ("how do I tie a bowline", "search_notes", "bowline", "Round the tree and down the hole"),
+        (
+            "what is the capital of Peru",
+            "search_notes",
+            "capital Peru",
+            "Lima, my flight is in May",
+        ),
+        (
+            "how do you prune roses",
+            "search_notes",
+            "prune roses",
+            "Our shears: above a bud, in March",
+        ),
         ("what does a blue whale eat", "search_notes", "blue whales", f"Whales eat krill. {NOTES}"),
         ("what was the plumber's number again", "search_notes", "plumber", "Viktor is at 555 0148"),
         ("find me a plumber", "places_search", "plumber", "Klempner Kurz, telephone 0341 555 014"),
