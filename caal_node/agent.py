@@ -17,8 +17,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from livekit import rtc
@@ -27,7 +26,7 @@ from livekit.agents.llm.tool_context import get_fnc_tool_names
 from livekit.agents.types import NOT_GIVEN
 
 from caal_node.agent_options import given_options
-from caal_node.checked_reply import CheckedReply
+from caal_node.answers.checked_reply import CheckedReply
 from caal_node.config.instructions import instructions_of, instructions_text
 from caal_node.config.settings import Settings, load_settings
 from caal_node.context.builder import MAX_TURNS
@@ -293,9 +292,8 @@ class CaalAgent(Agent):
             question,
             history,
             self.settings,
-            ask=partial(self._ask, chat_ctx, offered, model_settings),
-            spec_of=self._spec_of,
-            asks_natively=self._asks_natively,
+            model=_RoundsModel(self, self._services, chat_ctx, offered, model_settings),
+            specs=self.table.specs,
             web_search=self._prompt_builder.web_search(question, offered),
             events=self._pipeline.events,
         )
@@ -331,35 +329,6 @@ class CaalAgent(Agent):
             self._services.note_reply_over()
         if not (spoke or called):
             yield sentence("empty_reply")
-
-    def _spec_of(self, tool: str) -> ToolSpec | None:
-        entry = self.table.get(tool)
-        return None if entry is None else entry.spec
-
-    def _asks_natively(self) -> bool:
-        return not isinstance(self.model, LLM) or self.model.retry_policy.native
-
-    def _ask(
-        self,
-        chat_ctx: llm.ChatContext,
-        tools: list[llm.Tool],
-        model_settings: ModelSettings,
-        question: Question,
-    ) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
-        on_request = self._services.note_request()
-        model, is_ours = self.model, isinstance(self.model, LLM)
-        conn_options = self.session.conn_options.llm_conn_options
-        tool_choice = model_settings.tool_choice if question.may_call else "none"
-        if question.once:
-            conn_options, tool_choice = replace(conn_options, max_retry=0), "required"
-        stream = model.chat(
-            chat_ctx=chat_ctx if is_ours else to_chat_ctx(question.shown_items),
-            tools=tools,
-            tool_choice=tool_choice,
-            conn_options=conn_options,
-            extra_kwargs={"question": question, "on_request": on_request} if is_ours else NOT_GIVEN,
-        )
-        return stream if is_ours else as_heard(stream, question)
 
     def make_userdata(self) -> Any:
         """Return what tools find as `context.userdata`; None for nothing. Override it.
@@ -474,3 +443,36 @@ class CaalAgent(Agent):
         """Describe every function tool that is not remote, whoever gave it to the agent."""
         own = [tool for tool in self.tools if tool is not self._remote]
         return await asyncio.to_thread(self._own_tools.specs, own)
+
+
+@dataclass(frozen=True, slots=True)
+class _RoundsModel:
+    """The model, asked in one call of `llm_node` with what LiveKit gave that."""
+
+    _agent: CaalAgent
+    _services: SessionServices
+    _chat_ctx: llm.ChatContext
+    _tools: list[llm.Tool]
+    _settings: ModelSettings
+
+    @property
+    def natively(self) -> bool:
+        model = self._agent.model
+        return not isinstance(model, LLM) or model.retry_policy.native
+
+    def ask(self, question: Question) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
+        agent = self._agent
+        on_request = self._services.note_request()
+        model, is_ours = agent.model, isinstance(agent.model, LLM)
+        conn_options = agent.session.conn_options.llm_conn_options
+        tool_choice = self._settings.tool_choice if question.may_call else "none"
+        if question.once:
+            conn_options, tool_choice = replace(conn_options, max_retry=0), "required"
+        stream = model.chat(
+            chat_ctx=self._chat_ctx if is_ours else to_chat_ctx(question.shown_items),
+            tools=self._tools,
+            tool_choice=tool_choice,
+            conn_options=conn_options,
+            extra_kwargs={"question": question, "on_request": on_request} if is_ours else NOT_GIVEN,
+        )
+        return stream if is_ours else as_heard(stream, question)

@@ -147,7 +147,7 @@ class PromptBuilder:
         front = self._front(history, offered)
         if self._on_demand is not None and front is not None:
             await self._on_demand.look_at(history, front)
-        question = self.question(history, offered, stream=stream, may_call=may_call)
+        question = self._question(history, offered, front, stream=stream, may_call=may_call)
         if self._on_demand is not None and question.head is not None:
             offered = self._on_demand.function_tools(question.tools, offered)
             livekits = LIVEKITS_LIST.get(tools)
@@ -169,10 +169,16 @@ class PromptBuilder:
             return question.tools.schemas
         return self._on_demand.web_search(tools)
 
-    def question(
+    def question(self, history: Sequence[Item], tools: Sequence[llm.Tool]) -> Question:
+        """Build a streamed question from `tools`, as `offered` returns them, and as much of
+        `history` as fits beside them."""
+        return self._question(history, tools, self._front(history, tools))
+
+    def _question(
         self,
         history: Sequence[Item],
         tools: Sequence[llm.Tool],
+        front: PromptTools | None,
         *,
         stream: bool = True,
         may_call: bool = True,
@@ -181,11 +187,11 @@ class PromptBuilder:
 
         Args:
             tools: Those that LiveKit has, as `offered` returns them.
+            front: Those in front of the conversation, as `_front` returns them.
             stream: Whether the reply is heard while it is being written. It is in any case where
                 nothing can be called, as nothing has to be detected there.
             may_call: Whether calls may be made.
         """
-        front = self._front(history, tools)
         if self._on_demand is None or front is None:
             shown = at_hand = self._fitting(self._prompt_tools(tools), history)
             items = self._context.build(history, self._tokens(shown))

@@ -14,6 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 from livekit.agents import llm
 
+from caal_node.answers.search_tools import may_search, search_tool
 from caal_node.config.settings import Settings
 from caal_node.context.builder import MAX_TURNS
 from caal_node.context.token_estimate import PromptTools
@@ -22,7 +23,6 @@ from caal_node.core.items import Item, ToolsItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.core.turn import Turn
 from caal_node.models.chat_context import to_schemas
-from caal_node.models.hedge_search import may_search, search_tool
 from caal_node.models.model_preparation import SAMPLES
 from caal_node.tools.remote_toolset import RemoteTool
 from caal_node.tools.table import ToolEntry, ToolTable

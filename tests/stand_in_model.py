@@ -164,6 +164,8 @@ class StandInModel:
         self.prompt_tokens: int | None = None
         """Told as read, where somebody counts them; None: `PROMPT_TOKENS`."""
         self.requests: list[Asked] = []
+        self.connections: set[Any] = set()
+        """The clients' ends of those on which requests came."""
         self._arrived = asyncio.Semaphore(0)
         self._gone = asyncio.Semaphore(0)
         app = web.Application(client_max_size=REQUEST_MAX_BYTES, middlewares=[self._record])
@@ -228,6 +230,8 @@ class StandInModel:
     async def _record(self, request: web.Request, handler: Any) -> web.StreamResponse:
         body = await request.read()
         self.requests.append(Asked(request.method, request.path, body, dict(request.headers)))
+        if request.transport is not None:
+            self.connections.add(request.transport.get_extra_info("peername"))
         self._arrived.release()
         return await handler(request)
 

@@ -86,13 +86,13 @@ class FieldNames:
     no_thing: tuple[str, ...]
 
 
-class ReferenceWords:
-    """The words of one language. A list of the file is an attribute: `words("articles")`."""
+class ReferenceWords(dict[str, frozenset[str]]):
+    """The words of one language: each list of the file by its name, `words["articles"]`."""
 
     def __init__(self, table: dict[str, Any]) -> None:
-        self._lists: Final = {
-            name: frozenset[str](value) for name, value in table.items() if _is_words(value)
-        }
+        super().__init__(
+            {name: frozenset[str](value) for name, value in table.items() if _is_words(value)}
+        )
         self.ordinals: Final[dict[str, int]] = table["ordinals"]
         self.cardinals: Final[dict[str, int]] = table["cardinals"]
         self.ranks: Final = tuple(
@@ -107,14 +107,11 @@ class ReferenceWords:
             for row in table.get("asked", ())
         )
         self.triggers: Final = frozenset[str]().union(
-            *(self._lists[name] for name in _TRIGGERS),
+            *(self[name] for name in _TRIGGERS),
             self.ordinals,
             *(rank.most | rank.more for rank in self.ranks),
         )
         """A request without any of these refers to nothing."""
-
-    def __call__(self, name: str) -> frozenset[str]:
-        return self._lists[name]
 
 
 _RANK_KEYS: Final = ("most", "more", "with_most", "with_least", "fields")
@@ -186,7 +183,7 @@ def asked_facts(
         None where the request is no question, asks nothing that is there, or asks for more than
         `FACTS_MAX` fields. A field that the question names goes before what its first word asks.
     """
-    if isinstance(thing, str) or not said or said[0].word not in words("questions"):
+    if isinstance(thing, str) or not said or said[0].word not in words["questions"]:
         return ()
     told = [token.word for token in said]
     line = f" {' '.join(told)} "

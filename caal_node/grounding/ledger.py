@@ -7,7 +7,7 @@ ran it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -55,14 +55,14 @@ class Ledger:
     earlier: tuple[LedgerEntry, ...] = ()
 
 
-def ledger_of(items: Sequence[Item], spec_of: Callable[[str], ToolSpec | None]) -> Ledger:
-    """Read the ledger off a conversation; `spec_of` knows the tools by the model's names."""
+def ledger_of(items: Sequence[Item], specs: Mapping[str, ToolSpec]) -> Ledger:
+    """Read the ledger off a conversation; `specs` are the tools by the model's names."""
     results = {item.call_id: item for item in items if isinstance(item, ResultItem)}
     turn = Turn(items)
 
     def entries(calls: Iterable[WindowItem]) -> tuple[LedgerEntry, ...]:
         return tuple(
-            _entry(call, results.get(call.call_id), spec_of(call.name))
+            _entry(call, results.get(call.call_id), specs.get(call.name))
             for call in calls
             if isinstance(call, CallItem)
         )

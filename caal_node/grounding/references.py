@@ -126,16 +126,16 @@ class ListChoices:
 
     def _choice(self, at: int) -> Choice | None:
         words, word = self._words, self._word(at)
-        if word in words("pair"):
+        if word in words["pair"]:
             return self._both(at)
-        if word in words("numberings"):
+        if word in words["numberings"]:
             return self._numbered(at)
-        if word in words("every"):
+        if word in words["every"]:
             return self._all_of(at)
-        if word in words("articles"):
+        if word in words["articles"]:
             return self._by_place(at) or self._by_rank(at, at + 1) or self._by_words(at)
-        asked = any(self._word(n) in words("which") for n in range(at))
-        if asked and self._word(at - 1) in words("is"):
+        asked = any(self._word(n) in words["which"] for n in range(at))
+        if asked and self._word(at - 1) in words["is"]:
             return self._by_rank(at, at)
         return None
 
@@ -171,7 +171,7 @@ class ListChoices:
         """Read "the second one", "the last item", "the first two", "the second to last"."""
         words = self._words
         behind, index = at + 2, self._ordinal(self._word(at + 1))
-        for phrase in words("before_last"):
+        for phrase in words["before_last"]:
             parts = phrase.split()
             if [self._word(at + 1 + n) for n in range(len(parts))] == parts:
                 behind, index = at + 1 + len(parts), -2
@@ -182,7 +182,7 @@ class ListChoices:
         head, noun = self._behind_head(behind)
         result = self._list_called(noun) if head else None
         if result is None or index is None:
-            if self._word(at + 1) not in words("middle") or result is None or not result.is_whole:
+            if self._word(at + 1) not in words["middle"] or result is None or not result.is_whole:
                 return None
             if len(result.things) % 2 == 0:
                 return None
@@ -200,16 +200,16 @@ class ListChoices:
     def _by_rank(self, at: int, first: int) -> Choice | None:
         """Read "the cheapest one", "the most humid room", "the lowest value", "the better one"."""
         words, word = self._words, self._word(first)
-        if any(token.word in words("of_all_the_world") for token in self._said):
+        if any(token.word in words["of_all_the_world"] for token in self._said):
             return None
-        amount = word in words("most") or word in words("least")
-        highest = word in words("most")
+        amount = word in words["most"] or word in words["least"]
+        highest = word in words["most"]
         adjective = self._word(first + 1) if amount else word
         behind = first + 2 if amount else first + 1
-        if self._word(behind) in words("participles"):
+        if self._word(behind) in words["participles"]:
             behind += 1
         head, noun = self._behind_head(behind)
-        if head == behind and self._word(at - 1) in words("not_after"):
+        if head == behind and self._word(at - 1) in words["not_after"]:
             head = 0  # "at the earliest"
         for rank in words.ranks:
             ends = _ends(rank, word, adjective, highest if amount else None)
@@ -246,9 +246,9 @@ class ListChoices:
     def _by_words(self, at: int) -> Choice | None:
         """Read "the Japanese one", "the one from Judith", "the one at 10:30"."""
         words = self._words
-        if self._word(at + 1) in words("ones"):
+        if self._word(at + 1) in words["ones"]:
             begin, behind = at + 2, at + 2
-            if self._word(begin) not in words("telling"):
+            if self._word(begin) not in words["telling"]:
                 return None
             while behind < len(self._said) and not self._said[behind].is_mark:
                 behind += 1
@@ -259,7 +259,7 @@ class ListChoices:
                 return None
             behind, noun = one_at + 1, self._word(one_at)
             telling = self._telling(at + 1, one_at)
-            noun = "" if noun in words("ones") else noun
+            noun = "" if noun in words["ones"] else noun
         result = self._list_called(noun)
         if result is None or not telling or len(telling) > _TELLING_WORDS_MAX:
             return None
@@ -269,7 +269,7 @@ class ListChoices:
     def _telling(self, begin: int, behind: int) -> frozenset[str]:
         said = [token.word for token in self._said[begin:behind] if not token.is_mark]
         told = [part for word in said for part in name_words(word.removesuffix("'s"))]
-        common = self._words("common")
+        common = self._words["common"]
         return frozenset(singular(word) for word in told if word not in common)
 
     def _list_called(self, noun: str) -> EarlierResult | None:
@@ -282,7 +282,7 @@ class ListChoices:
         return nearest[0] if len(nearest) == 1 else None
 
     def _is_head(self, word: str) -> bool:
-        if word in self._words("ones"):
+        if word in self._words["ones"]:
             return True
         return bool(word) and any(singular(word) in one.nouns for one in self._lists)
 
@@ -290,16 +290,16 @@ class ListChoices:
         """Return where the phrase ends whose noun may stand at `at`, and that noun; 0 where
         another noun stands there."""
         words, word = self._words, self._word(at)
-        if word in words("ones") or word in words("several"):
+        if word in words["ones"] or word in words["several"]:
             return at + 1, ""
-        if at >= len(self._said) or self._said[at].is_mark or word in words("after_bare"):
+        if at >= len(self._said) or self._said[at].is_mark or word in words["after_bare"]:
             return at, ""
-        if word in words("of") and self._word(at + 1) in words("them"):
+        if word in words["of"] and self._word(at + 1) in words["them"]:
             return at + 2, ""
         return (at + 1, word) if self._is_head(word) else (0, "")
 
     def _ordinal(self, word: str) -> int | None:
-        if word in self._words("last"):
+        if word in self._words["last"]:
             return -1
         number = self._words.ordinals.get(word)
         return None if number is None else number - 1
@@ -373,37 +373,37 @@ class Pronouns:
 
     def _meaning(self, at: int, word: str, *, things: bool) -> tuple[int, _Found | None]:
         words = self._words
-        if word in words("there") and self._is_place(at):
+        if word in words["there"] and self._is_place(at):
             return 1, self._newest(_place_of)
-        if word in words("day_pointers") and self._word(at + 1) in words("day_words"):
+        if word in words["day_pointers"] and self._word(at + 1) in words["day_words"]:
             return 2, self._newest(_day_of)
-        if word in words("day_pointers") and self._word(at + 1) in words("place_words"):
+        if word in words["day_pointers"] and self._word(at + 1) in words["place_words"]:
             return 2, self._newest(_place_of)
         if self._is_person(at, word):
             return 1, self._newest(_person_of)
-        if word in words("they") and self._is_they(at):
+        if word in words["they"] and self._is_they(at):
             return 1, self._newest_of_turn(_team_of) or (self._list() if things else None)
-        if things and word in words("them") and self._is_object(at, "them_before"):
-            return 1 + (self._word(at + 1) in words("every")), self._list()
-        if things and word in words("it") and at <= _BEFORE_IT_MAX:
-            if self._word(at - 1) in words("it_after") and self._is_object(at, "it_before"):
+        if things and word in words["them"] and self._is_object(at, "them_before"):
+            return 1 + (self._word(at + 1) in words["every"]), self._list()
+        if things and word in words["it"] and at <= _BEFORE_IT_MAX:
+            if self._word(at - 1) in words["it_after"] and self._is_object(at, "it_before"):
                 return 1, self._thing()
-            if self._word(at + 1) in words("ones") and self._is_object(at + 1, "it_before"):
+            if self._word(at + 1) in words["ones"] and self._is_object(at + 1, "it_before"):
                 return 2, self._thing()
         return 1, None
 
     def _is_place(self, at: int) -> bool:
         before, words = self._word(at - 1), self._words
-        follows = self._word(at + 1) not in words("no_place_after")
-        return at > 0 and before not in words("no_place_before") and follows and bool(before)
+        follows = self._word(at + 1) not in words["no_place_after"]
+        return at > 0 and before not in words["no_place_before"] and follows and bool(before)
 
     def _is_person(self, at: int, word: str) -> bool:
         words = self._words
         if at > _BEFORE_MAX or self._names_somebody():
             return False
-        if word in words("he"):
-            return self._word(at - 1) in words("he_after")
-        return word in words("him") and at > 0 and self._all_before(at, "him_after")
+        if word in words["he"]:
+            return self._word(at - 1) in words["he_after"]
+        return word in words["him"] and at > 0 and self._all_before(at, "him_after")
 
     def _names_somebody(self) -> bool:
         """Whether the request has a name of its own, as far as its capitals tell."""
@@ -413,14 +413,14 @@ class Pronouns:
         return 0 < at <= _BEFORE_MAX and self._all_before(at, "they_after")
 
     def _all_before(self, at: int, name: str) -> bool:
-        return all(self._word(n) in self._words(name) for n in range(at))
+        return all(self._word(n) in self._words[name] for n in range(at))
 
     def _is_object(self, at: int, name: str) -> bool:
         """Whether the clause ends behind the pronoun, or goes on with a particle."""
         if at == 0:
             return False
         following = self._word(at + 1)
-        return not following or self._said[at + 1].is_mark or following in self._words(name)
+        return not following or self._said[at + 1].is_mark or following in self._words[name]
 
     def _newest(self, find: Callable[[EarlierResult], str]) -> _Found | None:
         """Return what the newest turn has that has any; None where it has two."""
@@ -602,7 +602,7 @@ def _resolved(
             nouns = _nouns(meant, result)
             at = said[begin].start
             rest = [*said[:begin], *said[behind:]]
-            anew = any(token.word in words("anew") for token in rest)
+            anew = any(token.word in words["anew"] for token in rest)
             only = things[0] if len(things) == 1 else None
             asked = () if anew or only is None else asked_facts(rest, words, only)
             is_listed = not anew and len(result.things) > 1 and only in result.things

@@ -58,11 +58,10 @@ class _ReplyText:
                 reply_id = chunk.id
                 text, delta.content = delta.content, None
                 events = self._parser.feed(text) if text else []
-                limits.count(len(text or ""))
                 if delta.tool_calls:
                     # What is written in front of a call is heard in front of it.
                     events += self._rest(data=False)
-                for read in self._deltas(events):
+                for read in self._deltas(events, len(text or "")):
                     yield llm.ChatChunk(id=reply_id, delta=read)
                 made = [c for c in map(_for_the_tool, delta.tool_calls) if self._is_new(c)]
                 delta.tool_calls = [call for call in made if limits.call(call.name)]
@@ -95,8 +94,8 @@ class _ReplyText:
         self._parser = SpokenReplyParser(self._tools)
         return [event for event in events if data or not isinstance(event, UnspokenData)]
 
-    def _deltas(self, events: list[Event]) -> Iterator[llm.ChoiceDelta]:
-        for event in self._limits.admit(events):
+    def _deltas(self, events: list[Event], chars: int = 0) -> Iterator[llm.ChoiceDelta]:
+        for event in self._limits.admit(events, read=chars):
             if not (self._may_call or isinstance(event, TextDelta)):
                 continue
             if (delta := event_delta(event, self._sent)) is not None:

@@ -173,10 +173,6 @@ class ReplyAttempt:
         """Whether text was thinking, as the closer behind it showed."""
         return any(isinstance(event, TextWasThinking) for event in self._events)
 
-    def _read(self, events: Sequence[Event]) -> list[Event]:
-        """Return what is within the limits, as it was meant."""
-        return self._meant(self._limits.admit(events))
-
     def _meant(self, events: Sequence[Event]) -> list[Event]:
         """Return `events` with what a reference means where a call's argument repeats it, with
         lengths of time in the units of the parameters, and with the time that was said."""
@@ -214,7 +210,8 @@ class ReplyAttempt:
                     continue
                 self._structured |= isinstance(chunk, NativeCall)
                 for part in _slices(chunk):
-                    events = self._read(reader.feed(part))
+                    size = len(part.text) if isinstance(part, TextChunk) else 0
+                    events = self._meant(self._limits.admit(reader.feed(part), read=size))
                     self._passes_on |= reader.is_speech
                     if reader.doubt == "unsure":
                         self.signal = "unsure"
@@ -223,7 +220,6 @@ class ReplyAttempt:
                         yield event
                     # A whole reply, or what one packet holds of a stream, comes all at once.
                     await asyncio.sleep(0)
-                    self._limits.count(len(part.text) if isinstance(part, TextChunk) else 0)
                     if reader.invented_result:
                         self._limits.end_behind_call()
                     if self._limits.reached:
@@ -231,7 +227,7 @@ class ReplyAttempt:
                 if self._limits.reached:
                     break
         if self._limits.reached in (None, "size"):
-            for event in self._certain(self._read(reader.finish())):
+            for event in self._certain(self._meant(self._limits.admit(reader.finish()))):
                 yield event
         self.signal = signal_of_reply(self._events, done)
         if self.signal in (None, "empty") and self._question.must_call and not self._calls:

@@ -78,14 +78,14 @@ class ReplyLimits:
         self._tail = ""
         self._unchecked = 0
 
-    def count(self, chars: int) -> None:
-        """Count text that was read, whatever it means."""
-        self._chars_left -= chars
+    def admit(self, events: Iterable[Event], *, read: int = 0) -> list[Event]:
+        """Return as many of `events` as are within the limits; `ToolCallStart` is left out.
+
+        `read` are the characters that they were read of, whatever these mean.
+        """
+        self._chars_left -= read
         if self._chars_left < 0:
             self.reached = self.reached or "size"
-
-    def admit(self, events: Iterable[Event]) -> list[Event]:
-        """Return as many of `events` as are within the limits; `ToolCallStart` is left out."""
         kept: list[Event] = []
         for event in events:
             if self.reached is not None and self.reached != "size":

@@ -71,7 +71,7 @@ class EventBuffer:
             self._events = events[self._held_from :]
             del events[self._held_from :]
             self._held_from = 0
-        return joined(events)
+        return joined(events) if len(events) > 1 else events
 
     def hold(self) -> None:
         """Keep back what comes from now on, until `end_unopened_thinking` or `release`."""

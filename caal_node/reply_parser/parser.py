@@ -52,12 +52,9 @@ class ReplyParser:
         """Whether the prompt left thinking open."""
         self._steps = self._read()
         self._finished = False
-
-    @property
-    def invented_result(self) -> bool:
+        self.invented_result = False
         """Whether the model has begun to make up, behind a call, what that call gave. Whatever
         comes from then on rests on it."""
-        return self._context.invented_result
 
     def feed(self, chunk: str) -> list[Event]:
         """Take the next piece of the reply, and return the events that it made certain."""
@@ -66,6 +63,7 @@ class ReplyParser:
         context = self._context
         context.cursor.append(chunk)
         next(self._steps, None)
+        self.invented_result = context.invented_result
         return context.events.take()
 
     def finish(self) -> list[Event]:
@@ -75,6 +73,7 @@ class ReplyParser:
         self._finished = True
         self._context.cursor.closed = True
         next(self._steps, None)
+        self.invented_result = self._context.invented_result
         return self._context.events.take()
 
     def _read(self) -> Steps[None]:

@@ -108,20 +108,19 @@ class SpokenReplyParser:
         index = ToolIndex.from_schemas(tools)
         self._filter = None if index.accepts_any_name else _SpeechFilter(index, f"{id_prefix}line_")
         self._finished = False
-
-    @property
-    def invented_result(self) -> bool:
+        self.invented_result = False
         """Whether the model has begun to make up, behind a call, what that call gave."""
-        return self._parser.invented_result
 
     def feed(self, chunk: str) -> list[Event]:
         """Take the next piece of the reply, and return the events that it made certain."""
         events = self._parser.feed(chunk)
+        self.invented_result = self._parser.invented_result
         return events if self._filter is None else self._filter.feed(events)
 
     def finish(self) -> list[Event]:
         """End the reply, and return the events that are left. Later chunks are not read."""
         events = self._parser.finish()
+        self.invented_result = self._parser.invented_result
         if self._filter is None or self._finished:
             return events
         self._finished = True
@@ -186,7 +185,7 @@ class _SpeechFilter:
 
     def _take(self) -> list[Event]:
         taken, self._out = self._out, []
-        return joined(taken)
+        return joined(taken) if len(taken) > 1 else taken
 
     def _emit(self, event: Event) -> None:
         self._called = self._called or isinstance(event, ToolCallEnd | BrokenCall | UnknownCall)

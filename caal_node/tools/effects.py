@@ -43,7 +43,7 @@ class CallTerms:
     remembered: bool = True
     """Whether its results are kept for later turns, so that a person can refer to them."""
     answers: Answers = ""
-    """When it is called in place of a reply (`caal_node/models/document_lookup.py`)."""
+    """When it is called in place of a reply (`caal_node/answers/search_tools.py`)."""
 
 
 def with_terms(tool: T, terms: CallTerms) -> T:

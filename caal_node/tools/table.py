@@ -98,6 +98,11 @@ class ToolTable:
         return fitting[0] if len(fitting) == 1 else None
 
     @cached_property
+    def specs(self) -> Mapping[str, ToolSpec]:
+        """What describes each tool, by its exposed name."""
+        return {entry.exposed: entry.spec for entry in self}
+
+    @cached_property
     def prompt_tools(self) -> PromptTools:
         """What prompts show of these tools; made once, when it is first asked for."""
         return PromptTools(

@@ -574,6 +574,26 @@ async def test_many_requests_at_once_share_one_client(make: Make) -> None:
     assert [text_of(reply) for reply in replies] == ["Hi."] * 20
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_requests_follow_each_other_on_one_connection(make: Make, stream: bool) -> None:
+    call = stand_in.Call("f", {})
+    async with StandInModel(["One."], [call], ["Three."]) as server:
+        backend = make(server)
+        for _ in range(3):
+            await collect(backend, replace(HELLO, stream=stream))
+    assert len(server.connections) == 1
+
+
+async def test_a_response_that_does_not_end_behind_its_reply_is_left(api: str, make: Make) -> None:
+    done = b'{"message":{"content":"Hi."},"done":true,"done_reason":"stop"}\n'
+    if api == "openai":
+        choice = b'{"choices":[{"delta":{"content":"Hi."},"finish_reason":"stop"}]}'
+        done = b"data: " + choice + b"\n\ndata: [DONE]\n\n"
+    async with StandInModel([stand_in.Raw(done), stand_in.Hang()]) as server:
+        assert text_of(await collect(make(server))) == "Hi."
+        await left_alone(server)
+
+
 @pytest.mark.parametrize(
     ("head", "body", "kind", "words"),
     [

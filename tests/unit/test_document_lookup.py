@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
+from caal_node.answers.search_tools import asks
 from caal_node.grounding.hedges import SourceText, knows_nothing, source_texts, unnamed_source
-from caal_node.models.document_lookup import asks
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions

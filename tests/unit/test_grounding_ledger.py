@@ -13,8 +13,7 @@ from caal_node.grounding.ledger import CallState, ledger_of
 LOCK = ToolSpec("agent", "Home", "lock_door", "lock_door", "Lock a door.", {}, effect="write")
 
 
-def spec_of(name: str) -> ToolSpec | None:
-    return LOCK if name == "lock_door" else None
+SPECS = {"lock_door": LOCK}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +37,7 @@ def test_a_call_is_known_by_how_it_ended(
     items: list[Item] = [UserItem("lock up"), CallItem("a", "lock_door", '{"door":"front"}')]
     if output is not None:
         items.append(ResultItem("a", "lock_door", output, is_error))
-    (entry,) = ledger_of(items, spec_of).turn
+    (entry,) = ledger_of(items, SPECS).turn
     assert entry.state == state
     assert entry.arguments == {"door": "front"}
     assert entry.description == "Lock a door."
@@ -55,7 +54,7 @@ def test_calls_of_earlier_turns_stand_apart() -> None:
         CallItem("b", "lock_door", "no object"),
         CallItem("c", "unknown", "{}"),
     ]
-    ledger = ledger_of(items, spec_of)
+    ledger = ledger_of(items, SPECS)
     assert ledger.request == "and the back door"
     assert [entry.call_id for entry in ledger.earlier] == ["a"]
     assert [entry.call_id for entry in ledger.turn] == ["b", "c"]
@@ -64,5 +63,5 @@ def test_calls_of_earlier_turns_stand_apart() -> None:
 
 
 def test_a_conversation_without_words_has_none() -> None:
-    ledger = ledger_of([], spec_of)
+    ledger = ledger_of([], SPECS)
     assert (ledger.request, ledger.turn, ledger.earlier) == ("", (), ())

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.agent import CaalAgent
+from caal_node.answers.doubts import TOLD_CHARS, found_result, said_of
 from caal_node.core.prompt_files import read, sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.grounding.ledger import Ledger, LedgerEntry
-from caal_node.models.hedge_search import TOLD_CHARS, found_result, said_of
 from caal_node.testing import (
     AgentConversation,
     ScriptedCall,

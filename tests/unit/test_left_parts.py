@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
+from caal_node.answers.left_parts import left_part
 from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.grounding.ledger import LedgerEntry
-from caal_node.models.left_parts import left_part
 from caal_node.models.question import Question
 from caal_node.testing import (
     AgentConversation,
@@ -162,6 +162,6 @@ def test_nothing_is_left_of_labelled_requests_with_all_their_calls(examples: boo
                 for tool, wanted in request.calls
             ]
             question = Question((UserItem(request.say),), tools)
-            if left_part(question, calls, "", lambda name: None) is not None:
+            if left_part(question, calls, "", {}) is not None:
                 left.append(request.say)
     assert left == []

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from caal_node.answers.search_tools import search_arguments, search_tool
 from caal_node.grounding.hedges import denies_access, hedges
-from caal_node.models.hedge_search import search_arguments, search_tool
 from tests.labelled_sentences import sentences
 
 DATA = Path(__file__).parents[1] / "data"

@@ -73,7 +73,7 @@ async def test_the_loop_has_its_turns_within_one_chunk(
     counting = asyncio.create_task(count())
     read = await lines([chunk])
     counting.cancel()
-    assert turns >= len(read) - 2
+    assert turns >= len(read) - 3  # none for the first line
 
 
 @given(st.integers(0, 12), st.integers(1, 12))
@@ -139,4 +139,5 @@ def test_of_a_line_with_a_thousand_calls_the_first_are_read() -> None:
     many: list[Any] = [{}] * 1_000
     line = {"message": {"tool_calls": many}, "tool_results": many}
     reply = OllamaReply.model_validate_json(json.dumps(line))
+    assert reply.message is not None
     assert len(reply.message.tool_calls or ()) == len(reply.tool_results or ()) == CALLS_READ

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
+from caal_node.answers.doubts import is_refusal
 from caal_node.core.prompt_files import fill, sentence
 from caal_node.core.tool_spec import ToolSpec
-from caal_node.models.hedge_search import is_refusal
 from caal_node.testing import (
     AgentConversation,
     ScriptedCall,

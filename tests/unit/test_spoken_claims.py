@@ -11,9 +11,10 @@ import pytest
 from livekit.agents import llm
 
 from caal_node.agent import CaalAgent
-from caal_node.checked_reply import checked
+from caal_node.answers.checked_reply import checked
+from caal_node.answers.claims import ReplyLedger
 from caal_node.core.errors import ToolBroke
-from caal_node.core.events import ClaimCorrected
+from caal_node.core.events import ClaimCorrected, Events
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.grounding.claim_check import ClaimCheck
@@ -316,7 +317,7 @@ async def stream(*pieces: str) -> AsyncGenerator[llm.ChatChunk]:
 def filtered(chunks: AsyncGenerator[llm.ChatChunk]) -> AsyncGenerator[llm.ChatChunk]:
     ledger = Ledger("turn off the lamp")
     return checked(
-        chunks, [ClaimCheck(lambda: ledger)], Correcting(), lambda call: None, lambda *_: None
+        chunks, [ClaimCheck(lambda: ledger)], Correcting(), ReplyLedger([], {}), Events()
     )
 
 

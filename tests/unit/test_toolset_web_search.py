@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from caal_node.answers.search_tools import search_arguments, search_tool
 from caal_node.core.errors import ConfigError, InvalidArguments
 from caal_node.core.events import Event, Events, Source, SourcesCited, from_json, to_json
-from caal_node.models.hedge_search import search_arguments, search_tool
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets.base import ToolsetServices

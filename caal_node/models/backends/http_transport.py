@@ -184,11 +184,12 @@ async def split_lines(
             _check_size(len(rest) + end - start, line_max)
             line = bytes(rest) + chunk[start:end]
             rest.clear()
+            if start:  # Whoever read the chunk has given the loop its turn before the first line.
+                await turns.give()
             start = end + 1
             count += 1
             if count > LINES_MAX:
                 raise ModelReplyError(f"the reply has more than {LINES_MAX:,} lines")
-            await turns.give()
             yield line.strip()
         _check_size(len(rest) + len(chunk) - start, line_max)
         rest += chunk[start:]
@@ -291,6 +292,11 @@ class TransportDeadlines:
     """For all pieces, once the first's deadline has passed: ten minutes of speech."""
 
 
+END_S: Final = 0.05
+"""Seconds that the end of a response may take behind the last piece of its reply. With it read, the
+next request goes out on the same connection; without it a new one is opened."""
+
+
 class Patience:
     """When a reply has to go on, by the event loop's clock.
 
@@ -304,9 +310,15 @@ class Patience:
         self._between_s: Final = deadlines.between
         self.due = _now() + self.first_s
         self._end: Final = self.due + deadlines.whole
+        self.is_over = False
+        """Whether the reply is there as a whole, and only its response has to end."""
 
     def renew(self) -> None:
         self.due = min(_now() + self._between_s, self._end)
+
+    def end(self) -> None:
+        """Note that nothing more is wanted of the reply."""
+        self.is_over, self.due = True, _now() + END_S
 
 
 class HttpTransport:
@@ -348,7 +360,7 @@ class HttpTransport:
     ) -> AsyncGenerator[bytes]:
         """POST `body`, and yield the reply's pieces as `split` cuts them, each within `patience`.
 
-        Closing the generator closes the connection.
+        Once that is over, no piece is yielded any more. Closing it closes the connection.
 
         Raises:
             ModelError: one of its kinds.
@@ -359,9 +371,14 @@ class HttpTransport:
             aclosing(split(response)) as pieces,
         ):
             while True:
-                async with asyncio.timeout_at(patience.due):
-                    piece = await anext(pieces, None)
-                if piece is None:
+                try:
+                    async with asyncio.timeout_at(patience.due):
+                        piece = await anext(pieces, None)
+                except (TimeoutError, httpx2.HTTPError):
+                    if patience.is_over:
+                        return
+                    raise
+                if piece is None or patience.is_over:
                     return
                 yield piece
 

@@ -35,7 +35,6 @@ from caal_node.models.backends.http_transport import (
 from caal_node.models.backends.loaded_models import ShownModel
 from caal_node.models.backends.tool_calls import (
     CALLS_READ,
-    NULL_IS_EMPTY_OBJECT,
     OR_NONE,
     WORKING,
     CallDelta,
@@ -65,11 +64,14 @@ class OllamaMessage(BaseModel):
     tool_results: Annotated[list[ToolResult] | None, first_of(CALLS_READ)] = None
 
 
+_SILENT: Final = OllamaMessage()
+
+
 class OllamaReply(BaseModel):
     """One line of a streamed reply, or an unstreamed one whole."""
 
     error: Any = None
-    message: Annotated[OllamaMessage, NULL_IS_EMPTY_OBJECT] = Field(default_factory=OllamaMessage)
+    message: OllamaMessage | None = None
     tool_results: Annotated[list[ToolResult] | None, first_of(CALLS_READ)] = None
     task_status: str | None = None
     """Is sent by servers that run tools themselves, see `tool_calls`."""
@@ -120,22 +122,28 @@ def chunks_of(
     Ollama's own calls are whole. Servers that speak its API also send a name first and the
     arguments in pieces, as OpenAI's do; such a call is known to be whole at the reply's end.
     """
-    usage = Usage(prompt=reply.prompt_eval_count or 0, completion=reply.eval_count or 0)
-    done = ReplyDone.of(reply.done_reason, usage, request)
-    if reply.message.thinking:
-        yield ReasoningChunk(reply.message.thinking)
-    if reply.message.content:
+    message = reply.message or _SILENT
+    if message.thinking:
+        yield ReasoningChunk(message.thinking)
+    if message.content:
         tokens = tuple(token.generated() for token in reply.logprobs or ())
-        yield TextChunk(reply.message.content, tokens)
-    if reply.task_status is None:
-        calls.add(reply.message.tool_calls or ())
-        yield from calls.calls(ended=reply.is_last, cut=done.reason == "length")
-    else:
-        for call in reply.message.tool_calls or ():
+        yield TextChunk(message.content, tokens)
+    done = None
+    if reply.done and reply.is_last:
+        usage = Usage(prompt=reply.prompt_eval_count or 0, completion=reply.eval_count or 0)
+        done = ReplyDone.of(reply.done_reason, usage, request)
+    deltas = message.tool_calls or ()
+    if reply.task_status is not None:
+        for call in deltas:
             name, arguments = call.function.name or "", call.function.arguments
             yield from runs.started(call.id or "", name, arguments)
-    yield from runs.ended([*(reply.message.tool_results or ()), *(reply.tool_results or ())])
-    if reply.is_last:
+    elif deltas or done is not None:
+        calls.add(deltas)
+        cut = done is not None and done.reason == "length"
+        yield from calls.calls(ended=done is not None, cut=cut)
+    if results := [*(message.tool_results or ()), *(reply.tool_results or ())]:
+        yield from runs.ended(results)
+    if done is not None:
         yield done
 
 
@@ -232,8 +240,9 @@ class OllamaBackend(HttpTransport):
                     patience.renew()
                     yield chunk
                 if reply.is_last:
-                    return
-        raise ModelReplyError(f"{self.address} ended its reply in the middle")
+                    patience.end()
+        if not patience.is_over:
+            raise ModelReplyError(f"{self.address} ended its reply in the middle")
 
     def _body(self, request: BackendRequest, think: Think) -> dict[str, Any]:
         body: dict[str, Any] = {

@@ -499,7 +499,8 @@ class OpenAIServer(HttpTransport):
         async with aclosing(self.pieces(path, body, split, patience)) as pieces:
             async for data in pieces:
                 if data == b"[DONE]":
-                    return
+                    patience.end()
+                    continue
                 try:
                     event = kind.model_validate_json(data)
                 except ValidationError as error:

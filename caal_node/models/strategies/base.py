@@ -118,17 +118,11 @@ class ReplyReader:
         self._as_speech = SpokenReplyParser(self._tools)
         """Reads the same reply as one without thinking, in case that it turns out to be that."""
         self._speech_events: list[Event] = []
-
-    @property
-    def invented_result(self) -> bool:
+        self.invented_result = False
         """Whether the model goes on behind its call with what it makes up that the call gave."""
-        return self._parser.invented_result
-
-    @property
-    def is_speech(self) -> bool:
+        self.is_speech = False
         """Whether it is certain that no call comes any more, so that people may hear the reply
         while it is still being written."""
-        return False
 
     def feed(self, chunk: Chunk) -> list[Event]:
         """Return the events that `chunk` makes certain."""
@@ -142,7 +136,9 @@ class ReplyReader:
             return []
         if self._inside:
             self._speech_events += self._as_speech.feed(chunk.text)
-        return self._allowed(self._parsed(self._parser.feed(chunk.text)))
+        events = self._parser.feed(chunk.text)
+        self.invented_result = self._parser.invented_result
+        return self._allowed(self._parsed(events))
 
     def finish(self) -> list[Event]:
         """Return the events that were held back until the reply's end."""
@@ -193,7 +189,7 @@ class NativeStrategy:
     name: StrategyName = "native"
 
     def request(self, question: Question) -> BackendRequest:
-        items: tuple[Item, ...] = tuple(carried(question.shown_items, question.head))
+        items: tuple[Item, ...] = carried(question.shown_items, question.head)
         if not question.may_call:
             # It is a person's turn, since templates move late instructions to the prompt's prefix.
             items = (*items, UserItem(read("last_round.md")))

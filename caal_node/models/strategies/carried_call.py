@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, cast
@@ -58,24 +58,26 @@ def with_carrier(head: PromptTools) -> tuple[ToolSchema, ...]:
     return (*head.schemas, CARRIER_SCHEMA)
 
 
-def carried(items: Iterable[WindowItem], head: PromptTools | None) -> Iterator[Item]:
-    """Yield `items` as a server reads and has generated them.
+def carried(items: Iterable[WindowItem], head: PromptTools | None) -> tuple[Item, ...]:
+    """Return `items` as a server reads and has generated them.
 
     Calls of tools outside `head`, and their results, are the carrier's; without a `head` every
     call is its tool's own.
     """
     names = None if head is None else frozenset(head.names)
-    for item in items:
-        if isinstance(item, ToolsItem):
-            yield told_natively(item)
-        elif names is None or not isinstance(item, CallItem | ResultItem) or item.name in names:
-            yield item
-        elif isinstance(item, ResultItem):
-            yield replace(item, name=CARRIER)
-        else:
-            name = json.dumps(item.name, ensure_ascii=False)
-            arguments = f'{{"name":{name},"arguments":{arguments_text(item)}}}'
-            yield replace(item, name=CARRIER, arguments=arguments)
+    return tuple(_carried(item, names) for item in items)
+
+
+def _carried(item: WindowItem, names: frozenset[str] | None) -> Item:
+    if isinstance(item, ToolsItem):
+        return told_natively(item)
+    if names is None or not isinstance(item, CallItem | ResultItem) or item.name in names:
+        return item
+    if isinstance(item, ResultItem):
+        return replace(item, name=CARRIER)
+    name = json.dumps(item.name, ensure_ascii=False)
+    arguments = f'{{"name":{name},"arguments":{arguments_text(item)}}}'
+    return replace(item, name=CARRIER, arguments=arguments)
 
 
 def is_carrier(name: str) -> bool:

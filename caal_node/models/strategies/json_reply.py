@@ -262,14 +262,11 @@ class _JsonReplyReader(LimitedReader):
         self._may_speak = not question.must_call
         self._head = ""
 
-    @property
-    def is_speech(self) -> bool:
-        # Where the server did not hold the reply to the schema, it need not begin with a key.
-        return self._may_speak and self._head.startswith(_SAY[:KEY_CHARS])
-
     def feed(self, chunk: Chunk) -> list[Event]:
         if isinstance(chunk, TextChunk) and len(self._head) < KEY_CHARS:
             self._head = _without_blanks(self._head + chunk.text)
+            # Where the server did not hold the reply to the schema, it need not begin with a key.
+            self.is_speech = self._may_speak and self._head.startswith(_SAY[:KEY_CHARS])
         if self._gate is not None and isinstance(chunk, TextChunk):
             self._gate.see(chunk.tokens)
             margin = self._gate.margin

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias, cast
+from typing import Final, cast
 
 from livekit.agents import llm
 from livekit.agents.utils import shortuuid
 
+from caal_node.answers.requests import Requests
 from caal_node.core.events import ClaimBecame, ClaimCorrected, Events
 from caal_node.core.items import AssistantItem, CallItem, Item, UserItem
 from caal_node.core.prompt_files import read, sentence
@@ -31,8 +31,6 @@ from caal_node.models.strategies.tool_relevance import fits, relevance_of
 
 logger = logging.getLogger("caal_node")
 
-AskAgain: TypeAlias = Callable[[str], AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]]
-"""It asks the model for the call of a claim, once."""
 CLAIMED: Final = "claimed_"
 """How the id of a call begins that took the place of a claim."""
 FITS: Final = 0.75
@@ -59,18 +57,18 @@ class ClaimCorrection:
     Args:
         ledger: What was done in the turn, with the calls of this reply so far.
         question: What was asked, with the tools that the model may call.
-        ask: None where it may not, or not again.
+        requests: They are used once; None where nothing may be asked.
         events: Each correction is one.
-        spec_of: It knows the tools by the model's names.
+        specs: The tools by the model's names.
     """
 
     def __init__(
         self,
         ledger: Callable[[], Ledger],
         question: Question,
-        ask: AskAgain | None,
+        requests: Requests | None,
         events: Events,
-        spec_of: Callable[[str], ToolSpec | None],
+        specs: Mapping[str, ToolSpec],
     ) -> None:
         self.over = False
         """Whether the reply ends with what was put in a claim's place."""
@@ -78,9 +76,9 @@ class ClaimCorrection:
         """What is said at the reply's end if nothing else was."""
         self._ledger: Final = ledger
         self._question: Final = question
-        self._ask = ask
+        self._requests = requests
         self._events: Final = events
-        self._spec_of: Final = spec_of
+        self._specs: Final = specs
         self._apologised = False
 
     async def correct(self, claim: str, *, spoke: bool) -> AsyncGenerator[llm.ChatChunk]:
@@ -120,17 +118,18 @@ class ClaimCorrection:
     async def _calls(self, claim: str, ledger: Ledger) -> list[llm.FunctionToolCall]:
         """Ask for the call of a claim. There is none where it cannot be had, for any reason."""
         asked = any(entry.call_id.startswith(CLAIMED) for entry in ledger.turn)
-        if self._ask is None or asked:
+        requests = self._requests
+        if requests is None or asked:
             return []
         if not (fitting := self._fitting(claim, ledger)):
             return []
-        ask, self._ask = self._ask, None
+        self._requests = None
         self.over = True  # the first reply ends where the model is asked again
         calls: list[llm.FunctionToolCall] = []
         try:
-            async with ask(claim) as reply:
-                async for chunk in reply:
-                    calls += (chunk.delta and chunk.delta.tool_calls) or []
+            again = question_again(self._question, claim, native=requests.model.natively)
+            async for chunk in await requests.reply(again):
+                calls += (chunk.delta and chunk.delta.tool_calls) or []
         except Exception as error:  # the turn goes on without the call, and says so
             logger.warning("the call of a claim could not be asked for: %s", type(error).__name__)
         return [
@@ -153,7 +152,7 @@ class ClaimCorrection:
         told = relevance_of(tools).scores(claim)
         found = set[str]()
         for name, asked in fits(self._question).items():
-            spec = self._spec_of(name)
+            spec = self._specs.get(name)
             reads = tool_reads(name, "write" if spec is None else spec.effect)
             shared = unique_words(asked + told[name], len(tools.names))
             if asked and shared >= FITS and reads == only_reads and name not in tried:
@@ -194,14 +193,14 @@ class ReplyLedger:
     """What was done in a turn, with the calls that the reply under way makes. It is read when a
     clause is first judged: most of what it reads is needed for a claim alone."""
 
-    def __init__(self, items: Sequence[Item], spec_of: Callable[[str], ToolSpec | None]) -> None:
+    def __init__(self, items: Sequence[Item], specs: Mapping[str, ToolSpec]) -> None:
         self._items: Final = items[-LEDGER_ITEMS:]
-        self._spec_of: Final = spec_of
+        self._specs: Final = specs
         self._read: Ledger | None = None
 
     def __call__(self) -> Ledger:
         if self._read is None:
-            self._read = ledger_of(self._items, self._spec_of)
+            self._read = ledger_of(self._items, self._specs)
         return self._read
 
     def note_call(self, call: llm.FunctionToolCall) -> None:
@@ -228,5 +227,5 @@ class ReplyLedger:
 
     def _entry(self, call_id: str, tool: str, arguments: str, state: CallState) -> LedgerEntry:
         call = CallItem(call_id, tool, arguments)
-        (entry,) = ledger_of([UserItem(""), call], self._spec_of).turn
+        (entry,) = ledger_of([UserItem(""), call], self._specs).turn
         return replace(entry, state=state)

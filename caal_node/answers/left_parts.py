@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -66,24 +66,24 @@ class ClaimedParts:
     Args:
         question: What was asked.
         ledger: What was done in the turn, with the calls of the same reply so far.
-        spec_of: It knows the tools by the model's names.
+        specs: The tools by the model's names.
     """
 
     def __init__(
         self,
         question: Question,
         ledger: Callable[[], Ledger],
-        spec_of: Callable[[str], ToolSpec | None],
+        specs: Mapping[str, ToolSpec],
     ) -> None:
         self._question: Final = question
         self._ledger: Final = ledger
-        self._spec_of: Final = spec_of
+        self._specs: Final = specs
 
     def check(self, clause: str) -> Say | NotDone:
         """Return the clause, or that it claims such a part."""
         if clause.rstrip().endswith("?") or not claims(clause):
             return Say(clause)
-        part = left_part(self._question, self._ledger().turn, "", self._spec_of)
+        part = left_part(self._question, self._ledger().turn, "", self._specs)
         if part is None or part.own.isdisjoint(stems(clause)):
             return Say(clause)
         return NotDone(clause)
@@ -93,7 +93,7 @@ def left_part(
     question: Question,
     calls: Sequence[LedgerEntry],
     answer: str,
-    spec_of: Callable[[str], ToolSpec | None],
+    specs: Mapping[str, ToolSpec],
 ) -> LeftPart | None:
     """Return the first part of the person's newest words that no call was for, if there is one.
 
@@ -110,7 +110,7 @@ def left_part(
     known = stems(answer).union(*(one for one in told if one is not None))
     said = [stems(part) - COMMON for part, _ in parts]
     for at, (part, fitting) in enumerate(parts):
-        tools = frozenset(tool for tool in fitting if not _reads(tool, spec_of))
+        tools = frozenset(tool for tool in fitting if not _reads(tool, specs))
         others = frozenset[str]().union(*said[:at], *said[at + 1 :])
         own = said[at] - others
         if not tools or _asks(part) or all(word.isdecimal() for word in own):
@@ -129,8 +129,8 @@ def question_for(part: LeftPart, question: Question, answer: str) -> Question:
     return replace(question, items=items, must_call=True, stream=False, once=True)
 
 
-def _reads(tool: str, spec_of: Callable[[str], ToolSpec | None]) -> bool:
-    spec = spec_of(tool)
+def _reads(tool: str, specs: Mapping[str, ToolSpec]) -> bool:
+    spec = specs.get(tool)
     return tool_reads(tool, "write" if spec is None else spec.effect)
 
 
