@@ -141,7 +141,7 @@ class CheckedReply:
             search = search_call(self._turn, self._web_search)
         result = None
         if self._may_ask and self._runs_here and self._checks.facts:
-            result = found_result(self._ledger().turn)
+            result = found_result(self._ledger())
         if result is not None:
             doubts.append(Denied(question_with_result(question), search or said_result(result)))
         elif search is not None:

@@ -20,10 +20,11 @@ from caal_node.core.items import UserItem
 from caal_node.core.prompt_files import read, sentence
 from caal_node.grounding.call_grounds import unique_words
 from caal_node.grounding.hedges import denies_access, hedges, knows_nothing
-from caal_node.grounding.ledger import LedgerEntry
-from caal_node.grounding.result_kind import kind_of, looks_up
+from caal_node.grounding.ledger import Ledger
+from caal_node.grounding.result_kind import is_unrelated, kind_of, looks_up
 from caal_node.models.question import Question
 from caal_node.models.strategies.tool_relevance import fits
+from caal_node.policy.heard_words import COMMON, stems
 
 OPENING_CHARS: Final = 40
 """Characters. A shorter first sentence ("That's a great question!") is no answer yet."""
@@ -37,6 +38,28 @@ argument."""
 REPLY_CHARS: Final = 1_000
 """Characters of a reply that are read. A refusal comes early."""
 _REFUSES: Final = re.compile("|".join(tomllib.loads(read("refusals.toml"))["says"]))
+
+
+_CANNOT: Final = re.compile(
+    r"\bi(?: can't| cannot| can not|'m unable to| am unable to|'m not able to| am not able to)"
+    r" ((?:[\w-]+ ){0,4}[\w-]+)[.!]"
+    r"|\bich kann (?:\w+ ){0,2}keine? ((?:\w+ ){0,3}\w+)[.!]"
+)
+"""What somebody cannot do, in a few words and with no reason behind them."""
+_ONE_THING: Final = frozenset(
+    ("the", "this", "that", "these", "those", "your", "it", "you", "them", "him", "her", "for")
+)
+"""What is said of one thing or for one person may be denied for a reason of its own."""
+
+
+def cannot_at_all(reply: str, request: str) -> bool:
+    """Say whether a reply denies all of a kind that is asked for: "I can't control lights"."""
+    found = _CANNOT.search(reply[:REPLY_CHARS].replace("’", "'").lower())
+    if found is None or "?" in reply:
+        return False
+    said = found[1] or found[2]
+    is_general = _ONE_THING.isdisjoint(said.split())
+    return is_general and not (stems(request) - COMMON).isdisjoint(stems(said))
 
 
 def is_refusal(reply: str) -> bool:
@@ -113,7 +136,8 @@ class Refused(Doubt):
         self._question: Final = question
 
     def holds(self, text: str) -> bool:
-        tool = fitting_tool(self._question) if is_refusal(text) else None
+        refuses = is_refusal(text) or cannot_at_all(text, self._question.request)
+        tool = fitting_tool(self._question) if refuses else None
         self.instead = replace(self._question, tool_named=tool)
         return tool is not None
 
@@ -197,10 +221,12 @@ READ_CHARS: Final = 8_000
 _DEPTH_MAX: Final = 4
 
 
-def found_result(turn: Sequence[LedgerEntry]) -> str | None:
+def found_result(ledger: Ledger) -> str | None:
     """Return the newest result of a turn that has found something that can be said."""
-    for entry in reversed(turn):
-        if len(entry.result) <= READ_CHARS and looks_up(entry) and kind_of(entry) == "found":
+    for entry in reversed(ledger.turn):
+        if len(entry.result) > READ_CHARS or not looks_up(entry) or kind_of(entry) != "found":
+            continue
+        if not is_unrelated(entry, ledger.request):
             return said_of(entry.result) or None
     return None
 

@@ -27,6 +27,8 @@ from caal_node.models.question import Question
 from caal_node.models.strategies.tool_relevance import parts_with_tools
 from caal_node.policy.heard_words import COMMON, QUESTIONS, stems, words
 
+NAME_WORDS: Final = 4
+"""Words of a part that only names one more thing, its article among them."""
 LEFT: Final = "left_"
 """How the id of a call begins that was asked for since a part of the request was left."""
 RESULT_CHARS: Final = 4_000
@@ -38,6 +40,7 @@ _DEPENDS: Final = re.compile(
     re.IGNORECASE,
 )
 """A request with a condition, a negation or an exception may mean less than all its parts."""
+_DEFINITE: Final = frozenset(("the", "my", "our", "der", "die", "das", "den"))
 _SEVERAL: Final = (",", " and ", " & ", " all ", " both ", " every")
 
 
@@ -100,7 +103,7 @@ def left_part(
         return None
     if intent_of(question.request) != "act" or _DEPENDS.search(question.request):
         return None
-    parts = parts_with_tools(question)
+    parts = _with_things(parts_with_tools(question), calls)
     told = [_told(call) for call in calls]
     if len(parts) < 2 or any(one is None for one in told):
         return None
@@ -129,6 +132,36 @@ def question_for(part: LeftPart, question: Question, answer: str) -> Question:
 def _reads(tool: str, specs: Mapping[str, ToolSpec]) -> bool:
     spec = specs.get(tool)
     return tool_reads(tool, "write" if spec is None else spec.effect)
+
+
+def _is_one_more(part: str) -> bool:
+    """Say whether a part names a thing and nothing to do with it: "the garden gate"."""
+    said = words(part)
+    is_short = 1 < len(said) <= NAME_WORDS and QUESTIONS.isdisjoint(said)
+    return is_short and said[0] in _DEFINITE
+
+
+def _with_things(
+    parts: Sequence[tuple[str, list[str]]], calls: Sequence[LedgerEntry]
+) -> list[tuple[str, list[str]]]:
+    """Return `parts` with one that only names a thing as one for the tools of the part before."""
+    found: list[tuple[str, list[str]]] = []
+    for part, fitting in parts:
+        tools = _made_for(found[-1], calls) if found and not fitting and _is_one_more(part) else []
+        found.append((part, fitting or tools))
+    return found
+
+
+def _made_for(part: tuple[str, list[str]], calls: Sequence[LedgerEntry]) -> list[str]:
+    """Return the tools of a part that were called with a thing that it names."""
+    said, tools = part
+    texts = [(call.tool, value) for call in calls for value in call.arguments.values()]
+    own = stems(said) - COMMON
+    return [
+        tool
+        for tool, value in texts
+        if tool in tools and isinstance(value, str) and value and stems(value) <= own
+    ]
 
 
 def _asks(part: str) -> bool:

@@ -17,6 +17,7 @@ from livekit.agents import llm
 from caal_node.core.items import Item
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
 from caal_node.core.turn import Turn
+from caal_node.grounding.result_kind import OWN_THINGS
 from caal_node.language.requests import intent_of, request_odds, share
 from caal_node.models.chat_context import call_delta
 from caal_node.policy.heard_words import words as words_of
@@ -34,9 +35,9 @@ _WEB: Final = re.compile(
     re.IGNORECASE,
 )
 _ELSEWHERE: Final = re.compile(
-    r"\b(?:files?|folders?|director(?:y|ies)|e-?mails?|mailbox|contacts?|calendars?|notes?|memor(?:y|ies)|"
+    rf"\b(?:{OWN_THINGS}|"
     r"code|repositor(?:y|ies)|songs?|music|playlists?|photos?|images?|products?|database|tickets?|"
-    r"history|messages?|devices?|tools?|documents?|wiki)\b",
+    r"devices?|tools?|wiki)\b",
     re.IGNORECASE,
 )
 _QUERY_NAMES: Final = (

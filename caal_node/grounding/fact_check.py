@@ -20,11 +20,19 @@ from caal_node.grounding.fact_words import WORDS, listed, stemmed
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.quantities import Figure, Stated, stated_in
 from caal_node.grounding.request_words import language_of
-from caal_node.grounding.result_kind import NAMED_CHARS, Elsewhere, elsewhere, kind_of, looks_up
+from caal_node.grounding.result_kind import (
+    NAMED_CHARS,
+    Elsewhere,
+    elsewhere,
+    is_unrelated,
+    kind_of,
+    looks_up,
+)
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
 from caal_node.grounding.spoken_times import HALF_DAY, Day, Time, hours_of, weekday_of
 from caal_node.grounding.stated_states import StatedStates
-from caal_node.policy.heard_words import COMMON, stem, stems, words
+from caal_node.grounding.stated_units import StatedUnits
+from caal_node.policy.heard_words import COMMON, QUESTIONS, stem, stems, words
 
 # Whether the names in a clause stand in the results or were said by the person.
 
@@ -352,11 +360,13 @@ class _FactCheck:
         if not self._found:
             looked_up = all(map(looks_up, self._ledger.turn))
             return self._without_results(clause) if looked_up else Say(clause)
+        if self._unrelated and not self._unrelated.isdisjoint(stems(clause)):
+            return self._not_found(clause)
         if self._elsewhere is not None and self._speaks_of_asked(clause, self._elsewhere):
             other = self._elsewhere
             return self._instead(clause, "found_elsewhere", found=other.found, asked=other.asked)
         right = self._states.rightly(clause)
-        return Say(self._times.rightly(clause) if right is None else right)
+        return Say(self._units.rightly(self._times.rightly(clause)) if right is None else right)
 
     @cached_property
     def _ledger(self) -> Ledger:
@@ -376,6 +386,15 @@ class _FactCheck:
     @cached_property
     def _found(self) -> tuple[LedgerEntry, ...]:
         return tuple(entry for entry in self._ledger.turn if kind_of(entry) == "found")
+
+    @cached_property
+    def _unrelated(self) -> frozenset[str]:
+        """The words of results that surely do not answer the question; none where one may."""
+        request = self._ledger.request
+        if not all(is_unrelated(entry, request) for entry in self._found):
+            return frozenset()
+        found = frozenset[str]().union(*(stems(entry.result) for entry in self._found))
+        return found - self._values.words - _COMMON
 
     @cached_property
     def _elsewhere(self) -> Elsewhere | None:
@@ -414,6 +433,10 @@ class _FactCheck:
         return StatedTimes((entry.result for entry in self._found), self._values)
 
     @cached_property
+    def _units(self) -> StatedUnits:
+        return StatedUnits(entry.result for entry in self._found)
+
+    @cached_property
     def _states(self) -> StatedStates:
         return StatedStates(self._ledger.turn)
 
@@ -426,10 +449,12 @@ class _FactCheck:
         unknown = told.is_whole and (told.has_unknown(clause) or self._names.unknown_in(clause))
         if not (unknown or self._states_something(clause)):
             return Say(clause)
-        kinds = {kind_of(entry) for entry in self._ledger.turn}
-        what = next((_about(entry) for entry in self._ledger.turn if _about(entry)), "")
-        if "failed" in kinds:
+        if any(kind_of(entry) == "failed" for entry in self._ledger.turn):
             return self._instead(clause, "found_failed")
+        return self._not_found(clause)
+
+    def _not_found(self, clause: str) -> Say:
+        what = next((_about(entry) for entry in self._ledger.turn if _about(entry)), "")
         if what:
             return self._instead(clause, "found_nothing_about", what=what)
         return self._instead(clause, "found_nothing")
@@ -494,6 +519,7 @@ def _about(entry: LedgerEntry) -> str:
         text
         for text in texts
         if text[:1].isalpha()
+        and words(text)[0] not in QUESTIONS
         and len(text) <= NAMED_CHARS
         and not _TIME_WORDS.issuperset(map(stem, words(text)))
     ]

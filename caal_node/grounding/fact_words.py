@@ -11,7 +11,9 @@ from typing import Any, Final
 from caal_node.core.prompt_files import read
 from caal_node.policy.heard_words import stem
 
-WORDS: Final[Mapping[str, Any]] = tomllib.loads(read("stated_facts.toml"))["en"]
+_LANGUAGES: Final[Mapping[str, Any]] = tomllib.loads(read("stated_facts.toml"))
+WORDS: Final[Mapping[str, Any]] = _LANGUAGES["en"]
+GERMAN_LENGTHS: Final[Mapping[str, Any]] = _LANGUAGES["de"]["lengths"]
 
 
 @dataclass(frozen=True, slots=True)

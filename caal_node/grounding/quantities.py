@@ -10,7 +10,7 @@ from math import ceil, floor, isclose
 from typing import Any, Final, cast
 
 from caal_node.grounding.earlier_results import name_words
-from caal_node.grounding.fact_words import UNIT_BEHIND, UNITS, WORDS, Unit, listed
+from caal_node.grounding.fact_words import GERMAN_LENGTHS, UNIT_BEHIND, UNITS, WORDS, Unit, listed
 from caal_node.grounding.spoken_numbers import Number, numbers
 from caal_node.grounding.spoken_times import Day, Time, clock_times, days, iso_days, spoken_times
 
@@ -20,7 +20,8 @@ from caal_node.grounding.spoken_times import Day, Time, clock_times, days, iso_d
 # certain is the number that was said, its unit, and the unit that the parameter states. So a value
 # that is the said number in another unit becomes what it is in the parameter's, 1.5; where the
 # parameter takes whole numbers alone, the model is told what it comes to. A part of a unit that was
-# said ("a quarter of an hour") is what a required parameter gets, whatever the model makes of it.
+# said ("a quarter of an hour") is what a required parameter gets, whatever the model makes of it, a
+# number or a text ("30 minutes").
 #
 # Months and years are left alone, as nobody knows how many days they have. Singular words of a
 # parameter are no units: `hour` and `minute` are read off a clock, and `day` off a calendar.
@@ -52,6 +53,8 @@ FIGURES_MAX: Final = 4
 """Lengths of time that may be meant. Who says more tells a story."""
 PARAMETERS_MAX: Final = 32
 """Arguments of one call that are looked at."""
+TEXT_LENGTH_CHARS: Final = 40
+"""Characters of a text that only tells a length: "in about thirty-five minutes from now"."""
 _DECIMAL: Final = re.compile(r"\d{1,9}(?:\.\d{1,6})?")
 _VALUE_MAX: Final = 1e12
 _DIGITS: Final = 9
@@ -81,13 +84,33 @@ def in_own_units(
     What cannot be converted stays; see `refuse_misfits`.
     """
     found = [each for each in _conversions(schema, arguments, request) if each.fits]
-    if not found:
-        return arguments
-    values = {
+    values: dict[str, Any] = {
         each.name: str(each.value) if isinstance(arguments[each.name], str) else each.value
         for each in found
     }
-    return {**arguments, **values}
+    values |= dict(_texts_with_said_part(schema, arguments, request[:REQUEST_CHARS]))
+    return {**arguments, **values} if values else arguments
+
+
+def _texts_with_said_part(
+    schema: Mapping[str, Any], arguments: Mapping[str, Any], request: str
+) -> Iterator[tuple[str, str]]:
+    """Yield the required texts with another length than the one that was said, which is a part of
+    a unit: "in 30 minutes" of "a quarter of an hour"."""
+    for name in islice(schema.get("required") or (), PARAMETERS_MAX):
+        value = arguments.get(name)
+        if not isinstance(value, str) or len(value) > TEXT_LENGTH_CHARS:
+            continue
+        stated = stated_in(value)
+        if stated.times or len(stated.figures) != 1 or not _is_length(stated.figures[0]):
+            continue
+        (given,) = stated.figures
+        said = [figure for figure in stated_in(request).figures if _is_length(figure)]
+        if len(said) != 1 or said[0].value.is_integer():
+            return
+        if not _is_same(_seconds(said[0]), _seconds(given)):
+            words = request[said[0].start : said[0].end]
+            yield name, f"{value[: given.start]}{words}{value[given.end :]}"
 
 
 def refuse_misfits(schema: Mapping[str, Any], arguments: Mapping[str, Any], request: str) -> None:
@@ -119,6 +142,7 @@ def _conversions(
         return
     request = request[:REQUEST_CHARS]
     said = [figure for figure in stated_in(request).figures if _is_length(figure)]
+    said = said or list(_an_hour(request.lower()))
     told = [given[name] * unit.factor for name, unit in units.items()]
     told.append(sum(told))  # an hour and thirty minutes, in two parameters
     left = [one for one in said if not any(_is_same(_seconds(one), each) for each in told)]
@@ -224,15 +248,34 @@ _PARTS: Final = {"h": 0.5, "q": 0.25, "a": 0.25, "t": 0.75}
 _AN_HOUR_AND: Final = re.compile(
     r"\b(?:an|a) (?P<unit>hour|minute)(?= and \d| and [a-z]+ (?:min|sec))"
 )
+_AN_HOUR: Final = re.compile(r"\b(?:for|in) (an hour)\b")
 _AND_A_HALF: Final = re.compile(r"\b(?:an?|one) (?P<unit>[a-z]+) and an? (?P<part>half|quarter)\b")
 _HALF_BEHIND: Final = re.compile(r" and an? (half|quarter)\b")
 _ANYTHING: Final = re.compile(
     r"\d|\b(?:"
     + "|".join((*WORDS["small_numbers"], *WORDS["weekdays"], *WORDS["magnitudes"]))
     + r"|half|quarter|dozen|noon|midday|midnight)"
+    + rf"|(?:{'|'.join(GERMAN_LENGTHS['units'].values())})\b"
 )
 """What a text has if it states anything. Most texts of results have nothing of it."""
-_AND: Final = re.compile(r",? (?:and )?")
+_AND: Final = re.compile(r",? (?:(?:and|und) )?")
+_ONES: Final[Mapping[str, int]] = GERMAN_LENGTHS["ones"]
+_TEENS: Final[Mapping[str, int]] = GERMAN_LENGTHS["teens"]
+_TENS: Final[Mapping[str, int]] = GERMAN_LENGTHS["tens"]
+_GERMAN_UNITS: Final = {
+    word: UNITS[name]
+    for name, spelt in GERMAN_LENGTHS["units"].items()
+    for word in spelt.split("|")
+}
+_ONE, _HALF = "|".join(_ONES), "|".join(GERMAN_LENGTHS["half"])
+_GERMAN: Final = re.compile(
+    rf"(?<!\w)(?:(?:(?P<with_half>{_ONE})einhalb|(?P<anderthalb>anderthalb)"
+    rf"|(?P<digits>\d{{1,6}}(?:[.,]\d{{1,3}})?)"
+    rf"|(?:(?P<one>{_ONE})und)?(?P<ten>{'|'.join(_TENS)})"
+    rf"|(?P<small>{'|'.join(_TEENS)}|{_ONE}))[ -])?"
+    rf"(?:(?P<half>{_HALF}) |(?P<three>drei ?)?(?P<quarter>viertel)[ -]?)?"
+    rf"(?P<unit>{'|'.join(_GERMAN_UNITS)})(?!\w)"
+)
 _BELOW_ZERO: Final = re.compile(r" below (?:zero|freezing)\b")
 _HEDGES: Final = tuple(
     (
@@ -307,7 +350,8 @@ def stated_in(text: str) -> Stated:
     worded = list(spoken_times(rest, found))
     sure = [time for time in worded if time.is_sure]
     left = [number for number in found if not any(_overlap(number, time) for time in sure)]
-    figures = _compound(rest, [*_single_units(rest), *_parts_of_units(rest), *_figures(rest, left)])
+    parts = [*_single_units(rest), *_parts_of_units(rest), *_german_lengths(rest)]
+    figures = _compound(rest, [*parts, *_figures(rest, left)])
     # "Four minutes" is no time of day, whatever stands before it.
     likely = [time for time in worded if not (time.is_sure or _has_unit(time, figures))]
     likely = [time for time in likely if not any(_overlap(time, other) for other in sure)]
@@ -373,12 +417,38 @@ def _parts_of_units(text: str) -> Iterator[Figure]:
                 yield Figure(match.start(), match.end(), number, value, 0.1, unit, hedge)
 
 
+def _german_lengths(text: str) -> Iterator[Figure]:
+    """Yield "eine Dreiviertelstunde", "anderthalb Stunden", "fünfundvierzig Minuten"."""
+    for match in _GERMAN.finditer(text):
+        if not any(match.groups()[:-1]):
+            continue  # "die letzte Stunde"
+        if match["digits"]:
+            value = float(match["digits"].replace(",", "."))
+        elif match["ten"]:
+            value = float(_TENS[match["ten"]] + _ONES.get(match["one"], 0))
+        elif match["anderthalb"] or match["with_half"]:
+            value = _ONES.get(match["with_half"], 1) + 0.5
+        else:
+            value = float({**_ONES, **_TEENS}.get(match["small"], 1))
+        value *= 0.5 if match["half"] else 0.25 if match["quarter"] else 1
+        value *= 3 if match["three"] else 1
+        number = Number(match.start(), match.start("unit"), value, is_word=not match["digits"])
+        unit = _GERMAN_UNITS[match["unit"]]
+        yield Figure(match.start(), match.end(), number, value, unit=unit)
+
+
 def _single_units(text: str) -> Iterator[Figure]:
     """Yield "an hour" where minutes follow it; alone it is too often a way to speak."""
     for match in _AN_HOUR_AND.finditer(text):
         number = Number(match.start(), match.end(), 1.0, is_word=True)
         unit = UNITS[match["unit"]]
         yield Figure(match.start(), match.end(), number, 1.0, 1.0, unit)
+
+
+def _an_hour(text: str) -> Iterator[Figure]:
+    for match in _AN_HOUR.finditer(text):
+        number = Number(match.start(1), match.end(), 1.0, is_word=True)
+        yield Figure(match.start(1), match.end(), number, 1.0, unit=UNITS["hour"])
 
 
 def _compound(text: str, figures: list[Figure]) -> list[Figure]:

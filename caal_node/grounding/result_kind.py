@@ -12,8 +12,10 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from caal_node.grounding.fact_words import WORDS, listed
 from caal_node.grounding.ledger import LedgerEntry
 from caal_node.grounding.quantities import Stated, stated_in
+from caal_node.grounding.request_words import answers_anything, language_of
 from caal_node.grounding.spoken_times import weekday_of
-from caal_node.policy.heard_words import COMMON, stem, words
+from caal_node.language.requests import request_odds
+from caal_node.policy.heard_words import COMMON, QUESTIONS, stem, stems, words
 
 Kind: TypeAlias = Literal["found", "empty", "failed"]
 NAMED_CHARS: Final = 60
@@ -32,6 +34,17 @@ _ABBREVIATED: Final = 4
 _SIMILAR: Final = 0.5
 """The likeness above which two names may be one in two languages, as Prague and Praha."""
 _STATUS: Final = listed("status_keys")
+OWN_THINGS: Final = (
+    r"files?|folders?|director(?:y|ies)|e-?mails?|mailbox|contacts?|calendars?|notes?|"
+    r"memor(?:y|ies)|documents?|messages?|history"
+)
+"""What is somebody's own, as names of tools have it."""
+_OWN: Final = re.compile(rf"\b(?:{OWN_THINGS})\b")
+_OF_THE_WORLD: Final = 0.9
+"""Odds from which a question is about the world at large. None of 34 labelled ones about the
+documents of a household has them."""
+_PROSE_WORDS: Final = 40
+"""Words of a text from which one that is about a question has a word of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +59,7 @@ def kind_of(entry: LedgerEntry) -> Kind:
     """Return what a call's result is. What has not run, or did not work, has failed."""
     if entry.state != "done":
         return "failed"
-    value: Any = entry.result.strip()
-    if value[:1] in ("{", "[", '"'):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return "found"
+    value = _value(entry.result.strip())
     if isinstance(value, str):
         nothing = not value or _says_nothing(value)
     else:
@@ -127,6 +135,56 @@ def elsewhere(entry: LedgerEntry) -> Elsewhere | None:
             if _differs(asked, found):
                 return Elsewhere(asked[:NAMED_CHARS], found[:NAMED_CHARS])
     return None
+
+
+def is_unrelated(entry: LedgerEntry, request: str) -> bool:
+    """Say whether a search for a question about the world has found what surely does not answer it.
+
+    It shares no word, name or number with what was asked, and is a long text, or private: out of
+    somebody's own things, with a telephone number or a mail address in it. Any other short one may
+    well be the answer: "Lisbon", or a note of "our" way to make sourdough.
+    """
+    name = " ".join(words(entry.tool))
+    is_own = _OWN.search(name) is not None
+    if not (is_own or answers_anything(frozenset(name.split()), language_of((request,)))):
+        return False
+    if request_odds(request)["knowledge"] < _OF_THE_WORLD:
+        return False
+    sought = frozenset(one for one in entry.arguments.values() if isinstance(one, str))
+    asked = stems(request) - COMMON - frozenset(map(stem, QUESTIONS))
+    if asked.isdisjoint(frozenset[str]().union(*map(stems, sought))):
+        return False
+    texts = list(_texts(_value(entry.result), sought))
+    is_long = any(len(words(text)) >= _PROSE_WORDS for text in texts)
+    if not is_long and not (is_own and any(map(_is_private, texts))):
+        return False
+    begun = {one[:_ABBREVIATED] for text in texts for one in stems(text)}
+    return begun.isdisjoint(one[:_ABBREVIATED] for one in asked)
+
+
+def _is_private(text: str) -> bool:
+    return "@" in text or bool(stated_in(text).codes)
+
+
+def _value(result: str) -> Any:
+    """Return what a result's JSON holds, or the text that it is."""
+    try:
+        return json.loads(result) if result.strip()[:1] in ("{", "[", '"') else result
+    except (ValueError, RecursionError):
+        return result
+
+
+def _texts(value: Any, echoed: frozenset[str]) -> Iterator[str]:
+    """Yield the texts of a result that do not only repeat what was asked, and the names of keys."""
+    if isinstance(value, dict):
+        for name, member in cast("dict[str, Any]", value).items():
+            yield name
+            yield from _texts(member, echoed)
+    elif isinstance(value, list):
+        for member in cast("list[Any]", value):
+            yield from _texts(member, echoed)
+    elif str(value) not in echoed:
+        yield str(value)
 
 
 def _of_same_kind(name: str, members: Mapping[str, Any]) -> Iterator[str]:

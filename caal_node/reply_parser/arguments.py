@@ -206,8 +206,8 @@ def _own_key(key: str, tool: ToolSignature, given: Mapping[str, Any]) -> str:
 def _own_type(value: Any, schema: Any, tool: ToolSignature, depth: int = 0) -> Any:
     """Return a value in the type that its schema allows, where it certainly means the same.
 
-    A value in quotes becomes what stands inside, a number the text that is wanted, and a text the
-    only item of a list of texts. What the schema allows stays as it is.
+    A value in quotes becomes what stands inside, a number the text that is wanted, and a text or a
+    number the only item of a list of such. What the schema allows stays as it is.
     """
     if depth > _MAX_SCHEMA_DEPTH or value is None or isinstance(value, bool):
         return value
@@ -227,15 +227,25 @@ def _own_type(value: Any, schema: Any, tool: ToolSignature, depth: int = 0) -> A
         return [_own_type(each, items, tool, depth + 1) for each in given_items]
     allowed = allowed_types(schema, root)
     if isinstance(value, (int, float)):
+        if "array" in allowed and allowed <= {"array", "null"}:
+            return _as_only_item(value, schema, tool, depth)
         is_text = "string" in allowed and allowed <= {"string", "null"} and isfinite(value)
         return json.dumps(value) if is_text else value
     if not isinstance(value, str) or "string" in allowed:
         return value
     found = typed(value, schema, root=root)
     if isinstance(found, str) and "array" in allowed and not found.lstrip().startswith(("[", "{")):
-        items = _only_member(schema, "items", root)
-        return [found] if "string" in allowed_types(items, root) else found
+        return _as_only_item(found, schema, tool, depth)
     return found if isinstance(found, str) else _own_type(found, schema, tool, depth + 1)
+
+
+def _as_only_item(value: float | str, schema: Any, tool: ToolSignature, depth: int) -> Any:
+    """Return a value as the list that its schema wants, where it may be an item of it."""
+    items = _only_member(schema, "items", tool.schema)
+    one: object = _own_type(value, items, tool, depth + 1)
+    kinds = {"number", "integer"} if isinstance(one, int) else {"number"}
+    kinds = {"string"} if isinstance(one, str) else kinds
+    return value if kinds.isdisjoint(allowed_types(items, tool.schema)) else [one]
 
 
 def _only_member(schema: Any, name: str, root: Mapping[str, Any], depth: int = 0) -> Any:

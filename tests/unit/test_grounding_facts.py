@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from caal_node.core.prompt_files import sentence
 from caal_node.grounding.fact_check import fact_check
 from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry
-from caal_node.grounding.result_kind import elsewhere, kind_of
+from caal_node.grounding.result_kind import elsewhere, is_unrelated, kind_of
 from caal_node.grounding.spoken_check import Say, SpokenCheck
 from tests.fact_pairs import pairs_of
 
@@ -74,6 +74,11 @@ def test_where_too_much_was_told_to_be_searched_it_may_have_been_told() -> None:
             "It's 22:54:01, on Tuesday, in the Pacific Time Zone (UTC-8).",
             "It's 22:54:01, on Tuesday.",
         ),
+        (
+            {"now": "2026-03-03T22:54:01+09:00"},
+            "22:54:01, on Tuesday, in the Pacific Time Zone (UTC+9)",
+            "22:54:01, on Tuesday (UTC+9)",
+        ),
     ],
 )
 def test_a_time_that_the_only_one_of_the_results_rules_out_is_corrected(
@@ -98,6 +103,45 @@ def test_a_time_that_the_only_one_of_the_results_rules_out_is_corrected(
     ],
 )
 def test_a_time_that_may_be_right_stays(result: Any, clause: str) -> None:
+    assert said(check_of(result), clause) == clause
+
+
+@pytest.mark.parametrize(
+    ("result", "clause", "heard"),
+    [
+        ({"temp_c": 21}, "It is 21 degrees Fahrenheit.", "It is 21 degrees Celsius."),
+        ({"temperature": 4, "unit": "°C"}, "It's 4 °F there.", "It's 4 degrees Celsius there."),
+        (
+            {"wind_kmh": 17},
+            "It blows at 17 mph today.",
+            "It blows at 17 kilometres per hour today.",
+        ),
+        ("The lake is 12 kilometres away.", "It's 12 miles away.", "It's 12 kilometres away."),
+        ([{"room": "attic", "power_w": 60}], "It takes 60 kilowatts.", "It takes 60 watts."),
+    ],
+)
+def test_a_unit_that_the_results_rule_out_is_corrected(
+    result: Any, clause: str, heard: str
+) -> None:
+    assert said(check_of(result), clause) == heard
+
+
+@pytest.mark.parametrize(
+    ("result", "clause"),
+    [
+        ({"temp_c": 21}, "It is 21 degrees Celsius."),
+        ({"temp_c": 21}, "It is 70 degrees Fahrenheit."),
+        ({"temp_c": 21}, "It is 21 degrees."),
+        ({"temp_c": 21}, "It feels like about 21 degrees Fahrenheit."),
+        ({"temp_c": 50, "temp_f": 122}, "It is 122 degrees Fahrenheit."),
+        ({"temp_c": 10, "high_f": 10}, "The high is 10 degrees Fahrenheit."),
+        ({"price_eur": 20}, "It costs 20 dollars."),
+        ({"ride_min": 20}, "It takes 20 hours."),
+        ({"temp_max": 20, "size_m": 20}, "It is 20 degrees Celsius."),
+        ({"temp_c": 21, "text": "x" * 1_600}, "It is 21 degrees Fahrenheit."),
+    ],
+)
+def test_a_unit_that_may_be_right_stays(result: Any, clause: str) -> None:
     assert said(check_of(result), clause) == clause
 
 
@@ -163,6 +207,84 @@ def test_what_is_of_something_else_is_told_as_that() -> None:
 )
 def test_two_names_of_one_place_are_one(asked: str, found: str) -> None:
     assert elsewhere(entry({"city": found}, {"city": asked})) is None
+
+
+NOTES = "The plumber is at 555 0148. My garage code is 7741."
+LEASE = "Dogs and cats need the written consent of the owner, who may refuse it. " * 4
+
+
+@pytest.mark.parametrize(
+    ("request_", "tool", "query", "result", "clause"),
+    [
+        (
+            *("what's the capital of Portugal", "search_notes", "capital of Portugal", NOTES),
+            "The capital of Portugal is Plumber at 555 0148 and the garage code is 7741.",
+        ),
+        (
+            *("what's the capital of Portugal", "notes__find", "capital Portugal"),
+            {"query": "capital Portugal", "notes": [{"title": "Anna", "mail": "anna@example.org"}]},
+            "Its capital is Anna.",
+        ),
+        (
+            *("what does a blue whale eat", "search_documents", "blue whale food"),
+            {"answer_from": [{"source": "Lease", "text": LEASE}]},
+            "Blue whales need written consent.",
+        ),
+        (
+            *("how many moons does Jupiter have", "web_search", "Jupiter moons", LEASE),
+            "It has a written consent.",
+        ),
+    ],
+)
+def test_what_a_search_for_a_fact_of_the_world_finds_elsewhere_is_no_answer(
+    request_: str, tool: str, query: str, result: Any, clause: str
+) -> None:
+    check = fact_check(of(request_, (entry(result, {"query": query}, tool=tool),)))
+    for own in ("I looked for it.", "I believe it is Lisbon, or krill, or 95.", "No luck there."):
+        assert said(check, own) == own
+    assert said(check, clause) == sentence("found_nothing_about").replace("{what}", query)
+
+
+@pytest.mark.parametrize(
+    ("request_", "tool", "query", "result"),
+    [
+        ("what is the capital of Mongolia", "web_search", "capital of Mongolia", "Ulaanbaatar"),
+        ("what does serendipity mean", "search_dictionary", "serendipity", "Luck by chance."),
+        ("how do I make pizza dough", "search_notes", "pizza dough", "500 g flour, 7 g yeast"),
+        ("how do I tie a bowline", "search_notes", "bowline", "Round the tree and down the hole"),
+        (
+            "what is the capital of Peru",
+            "search_notes",
+            "capital Peru",
+            "Lima, my flight is in May",
+        ),
+        (
+            "how do you prune roses",
+            "search_notes",
+            "prune roses",
+            "Our shears: above a bud, in March",
+        ),
+        ("what does a blue whale eat", "search_notes", "blue whales", f"Whales eat krill. {NOTES}"),
+        ("what was the plumber's number again", "search_notes", "plumber", "Viktor is at 555 0148"),
+        ("find me a plumber", "places_search", "plumber", "Klempner Kurz, telephone 0341 555 014"),
+        ("how high is Mont Blanc", "get_weather", "Mont Blanc", NOTES),
+        ("what's the capital of Portugal", "search_notes", "", NOTES),
+        ("was ist die Hauptstadt von Portugal", "search_notes", "Hauptstadt Portugal", "Lissabon"),
+    ],
+)
+def test_a_result_that_may_answer_is_no_unrelated_one(
+    request_: str, tool: str, query: str, result: str
+) -> None:
+    assert not is_unrelated(entry(result, {"query": query}, tool=tool), request_)
+
+
+@pytest.mark.parametrize("part", ["tuning", "held_out", "unseen", "unseen_2", "unseen_3"])
+def test_no_labelled_result_is_unrelated(part: str) -> None:
+    assert not any(
+        is_unrelated(each, pair.ledger.request)
+        for pair in pairs_of(part)
+        for each in pair.ledger.turn
+    )
 
 
 def test_a_call_that_changes_something_may_answer_nothing() -> None:

@@ -195,6 +195,8 @@ def of_time(unit: str, kind: str = "number") -> dict[str, Any]:
         ("five seconds", "delay_ms", 5, 5000),
         ("a 90 second timer", "minutes", 1, 1.5),
         ("a 90 second timer", "minutes", 2, 1.5),
+        ("wake me in an hour", "minutes", 1, 60),
+        ("stell einen Timer auf zwei Stunden", "minutes", 2, 120),
         # It is right already, stands elsewhere too, is of no length, or of no unit.
         ("half an hour", "minutes", 30, 30),
         ("ninety minutes", "minutes", 90, 90),
@@ -223,6 +225,12 @@ def test_a_length_of_time_reaches_a_parameter_in_its_own_unit(
         ("set a timer for half an hour", 30, 30),
         ("set a timer for two hours", 5, 5),
         ("half an hour of pasta and 10 minutes of sauce", 5, 5),
+        ("Timer auf eine Viertelstunde", 30, 15),
+        ("weck mich in einer halben Stunde", 60, 30),
+        ("in einer Dreiviertelstunde", 30, 45),
+        ("anderthalb Stunden bitte", 60, 90),
+        ("eine Stunde und fünfzehn Minuten", 60, 75),
+        ("stell einen Timer auf zwei Stunden", 5, 5),
     ],
 )
 def test_a_required_length_is_the_part_of_a_unit_that_was_said(
@@ -231,6 +239,54 @@ def test_a_required_length_is_the_part_of_a_unit_that_was_said(
     schema = {**of_time("minutes", "integer"), "required": ["minutes"]}
     assert in_own_units(schema, {"minutes": given}, said) == {"minutes": right}
     assert in_own_units(of_time("minutes"), {"minutes": given}, said) == {"minutes": given}
+
+
+@pytest.mark.parametrize(
+    ("said", "given", "right"),
+    [
+        ("remind me in a quarter of an hour", "in 30 minutes", "in a quarter of an hour"),
+        ("a timer for an hour and a half", "1 hour", "an hour and a half"),
+        ("in einer Dreiviertelstunde", "30 Minuten", "einer Dreiviertelstunde"),
+        ("half an hour timer", "30 minutes", "30 minutes"),
+        ("a timer for two hours", "20 minutes", "20 minutes"),
+        ("half an hour of pasta and 10 minutes of sauce", "10 minutes", "10 minutes"),
+        ("half an hour before the film", "at 7:30 pm", "at 7:30 pm"),
+        ("play something for half an hour", "some jazz", "some jazz"),
+    ],
+)
+def test_a_required_text_has_the_part_of_a_unit_that_was_said(
+    said: str, given: str, right: str
+) -> None:
+    schema = {**of_time("length", "string"), "required": ["length"]}
+    assert in_own_units(schema, {"length": given}, said) == {"length": right}
+    assert in_own_units(of_time("length", "string"), {"length": given}, said) == {"length": given}
+
+
+@pytest.mark.parametrize(
+    ("said", "minutes"),
+    [
+        ("eine Viertelstunde", 15),
+        ("eine halbe Stunde", 30),
+        ("drei Viertelstunden", 45),
+        ("einer dreiviertel Stunde", 45),
+        ("anderthalb Stunden", 90),
+        ("zweieinhalb Stunden", 150),
+        ("fünfundvierzig Minuten", 45),
+        ("1,5 Stunden", 90),
+        ("30 Sekunden", 0.5),
+        ("zwei Tage", 2880),
+        ("eine Stunde und fünf Minuten", 65),
+    ],
+)
+def test_a_length_is_read_in_german(said: str, minutes: float) -> None:
+    (figure,) = stated_in(f"Bitte in {said}!").figures
+    assert figure.unit is not None
+    assert figure.value * figure.unit.factor == pytest.approx(minutes * 60)
+
+
+@pytest.mark.parametrize("said", ["die letzte Stunde", "Guten Tag", "halb acht", "der Tagesplan"])
+def test_a_word_of_time_alone_is_no_length_in_german(said: str) -> None:
+    assert not any(figure.unit for figure in stated_in(said).figures)
 
 
 def test_two_parameters_may_share_a_length() -> None:

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.agent import CaalAgent
-from caal_node.answers.doubts import TOLD_CHARS, said_of
+from caal_node.answers.doubts import TOLD_CHARS, found_result, said_of
 from caal_node.core.prompt_files import read, sentence
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.testing import (
     AgentConversation,
     ScriptedCall,
@@ -116,3 +117,10 @@ def test_a_text_is_said_as_it_is_and_values_with_their_names() -> None:
     assert said_of('{"items": [{"due_date": "Friday", "done": false}, 3]}') == (
         "due date Friday, items 3"
     )
+
+
+def test_of_what_a_search_found_elsewhere_nothing_is_said() -> None:
+    notes = "The plumber is at 555 0148."
+    for asked, found in (("what's the capital of Portugal", None), ("the plumber's number", notes)):
+        entry = LedgerEntry("c1", "search_notes", {"query": asked}, "done", notes, "read")
+        assert found_result(Ledger(asked, (entry,))) == (found and found.rstrip("."))

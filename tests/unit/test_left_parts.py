@@ -52,6 +52,31 @@ async def test_a_part_that_no_call_was_for_is_asked_for_once_and_done() -> None:
         assert "the garage" in str(again.items[-1])
 
 
+GATE = ScriptedCall("lock_door", {"door": "garden gate"})
+OFFICE, NURSERY = (
+    ScriptedCall("set_temperature", {"room": room, "degrees": degrees})
+    for room, degrees in (("office", 20), ("nursery", 22))
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "first", "second"),
+    [
+        ("lock the front door and the garden gate", FRONT, GATE),
+        ("set the office to 20 and the nursery to 22", OFFICE, NURSERY),
+    ],
+)
+async def test_one_more_thing_that_is_only_named_is_a_part(
+    said: str, first: ScriptedCall, second: ScriptedCall
+) -> None:
+    async with Talk([first], "Done.", [second], "That one, too.") as talk:
+        assert (await talk.say(said)).text == "Done. That one, too."
+        assert [arguments for _, arguments in talk.tier.calls] == [
+            first.arguments,
+            second.arguments,
+        ]
+
+
 @pytest.mark.parametrize(
     "second", ["The garage is locked.", [FRONT], [ScriptedCall("play_music", {"what": "jazz"})]]
 )
@@ -97,6 +122,8 @@ async def test_it_is_so_where_calls_are_written_as_text() -> None:
         ("lock the front door if the garage is locked", FRONT, LOCKED),
         ("sperr die front door ab und nicht die garage", FRONT, LOCKED),
         ("lock the front door and good night", FRONT, LOCKED),
+        ("lock the front door and the kids are asleep", FRONT, LOCKED),
+        ("lock the front door and the garden gate", FRONT, "The gate is locked, and the door."),
         ("lock the front door and tell me what the garage is for", FRONT, LOCKED),
         ("play some jazz and rock music", ScriptedCall("play_music", {"what": "jazz"}), "Enjoy."),
     ],

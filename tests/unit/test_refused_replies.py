@@ -54,7 +54,13 @@ class Talk(AgentConversation):
 
 @pytest.mark.parametrize("detection", ["complete", "streamed"])
 @pytest.mark.parametrize(
-    "refused", [REFUSED, "I'm sorry. I don't have the ability to control lights, I'm afraid."]
+    "refused",
+    [
+        REFUSED,
+        "I'm sorry. I don't have the ability to control lights, I'm afraid.",
+        "I'm afraid I can't control lights.",
+        "Sorry, I am not able to switch lights on or off.",
+    ],
 )
 async def test_a_denied_tool_that_fits_is_named_and_the_model_asked_once_more(
     detection: str, refused: str
@@ -97,6 +103,10 @@ async def test_a_claim_in_the_second_reply_is_checked_as_any() -> None:
         ("fly me to the moon", "I can't do that."),
         (ASKED, "I can't do that without the room. Which one do you mean?"),
         (ASKED, "I'm not allowed to switch the lights at night."),
+        (ASKED, "I can't switch the hallway light."),
+        (ASKED, "I can't switch lights, as they are off at the fuse box."),
+        (ASKED, "I can't switch lights for guests."),
+        (ASKED, "I can't hear anything."),
         (ASKED, sentence("no_tool_for_that")),
     ],
 )
