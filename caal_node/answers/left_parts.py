@@ -135,10 +135,10 @@ def _reads(tool: str, specs: Mapping[str, ToolSpec]) -> bool:
 
 
 def _is_one_more(part: str) -> bool:
-    """Say whether a part names a thing and nothing to do with it: "the garden gate"."""
+    """Say whether a part names a thing and nothing to do with it: "the gate", "in the bath"."""
     said = words(part)
     is_short = 1 < len(said) <= NAME_WORDS and QUESTIONS.isdisjoint(said)
-    return is_short and said[0] in _DEFINITE
+    return is_short and not _DEFINITE.isdisjoint(said[:2])
 
 
 def _with_things(
