@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import NotDone, Say
-from caal_node.grounding.stated_states import (
+from caal_node.grounding.stated_facts import (
     STATE_STEMS,
     asks_for_state,
     says_state,

@@ -30,8 +30,7 @@ from caal_node.grounding.result_kind import (
 )
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
 from caal_node.grounding.spoken_times import HALF_DAY, Day, Time, hours_of, weekday_of
-from caal_node.grounding.stated_states import StatedStates
-from caal_node.grounding.stated_units import StatedUnits
+from caal_node.grounding.stated_facts import StatedStates, StatedUnits
 from caal_node.policy.heard_words import COMMON, QUESTIONS, stem, stems, words
 
 # Whether the names in a clause stand in the results or were said by the person.
