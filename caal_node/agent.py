@@ -45,8 +45,13 @@ from caal_node.core.items import SystemItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.core.turn import Turn
-from caal_node.models.chat_context import ItemsOfContext, known_failure, spoken_key, to_chat_ctx
-from caal_node.models.clock_steps import ClockSteps
+from caal_node.models.chat_context import (
+    ClockSteps,
+    ItemsOfContext,
+    known_failure,
+    spoken_key,
+    to_chat_ctx,
+)
 from caal_node.models.embedding import make_embedder
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.plugin_reply import as_heard

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from livekit.agents import llm
 
-from caal_node.models.clock_steps import ClockSteps
+from caal_node.models.chat_context import ClockSteps
 
 START_S = 1_000_000.0
 DAY_S = 86_400.0

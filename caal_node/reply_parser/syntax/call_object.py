@@ -25,9 +25,8 @@ from caal_node.reply_parser.arguments import (
 )
 from caal_node.reply_parser.call_builder import CUT_OFF, CallBuilder, OpenCall
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.event_buffer import MarkerScrubber
 from caal_node.reply_parser.literal_parser import LiteralParser, UnreadableLiteral
-from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
+from caal_node.reply_parser.parse_context import MarkerScrubber, ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax import text_protocol
 from caal_node.reply_parser.syntax.values import read_json
 from caal_node.reply_parser.tool_index import properties_of

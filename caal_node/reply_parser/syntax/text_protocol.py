@@ -13,8 +13,7 @@ from __future__ import annotations
 import re
 
 from caal_node.reply_parser.cursor import Cursor, Steps
-from caal_node.reply_parser.event_buffer import MarkerScrubber
-from caal_node.reply_parser.parse_context import ParseContext
+from caal_node.reply_parser.parse_context import MarkerScrubber, ParseContext
 
 CALL_TYPES = frozenset({"tool_call", "tool_calls", "function_call", "tool_use"})
 RESULT_TYPES = frozenset({"tool_observation", "tool_result", "tool_response"})

@@ -15,10 +15,9 @@ from collections.abc import Callable
 from typing import Final
 
 from caal_node.reply_parser.cursor import Steps
-from caal_node.reply_parser.event_buffer import MarkerScrubber
 from caal_node.reply_parser.formats import FORMAT_BY_LINE_OPENER, FORMAT_BY_OPENER
 from caal_node.reply_parser.markers import prefix_pattern
-from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
+from caal_node.reply_parser.parse_context import MarkerScrubber, ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax.values import read_arguments
 from caal_node.reply_parser.unmarked.named_calls import read_named, read_named_tag
 
