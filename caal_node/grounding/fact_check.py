@@ -518,7 +518,7 @@ def _about(entry: LedgerEntry) -> str:
         text
         for text in texts
         if text[:1].isalpha()
-        and words(text)[0] not in QUESTIONS
+        and QUESTIONS.isdisjoint(words(text)[:1])
         and len(text) <= NAMED_CHARS
         and not _TIME_WORDS.issuperset(map(stem, words(text)))
     ]

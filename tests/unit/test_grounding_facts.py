@@ -53,6 +53,13 @@ def test_where_nothing_was_found_only_what_was_told_before_is_told() -> None:
         assert said(fact_check(lambda: ledger), clause) == sentence("found_nothing")
 
 
+@given(st.text(max_size=12) | st.sampled_from([chr(0xFC5E), "ª", "日本"]))
+def test_whatever_was_looked_up_without_a_result_a_sentence_says_so(query: str) -> None:
+    check = check_of({"events": []}, "what is on", query=query)
+    heard = said(check, "It is at 20:15.")
+    assert heard.startswith(sentence("found_nothing").rstrip("."))
+
+
 def test_where_too_much_was_told_to_be_searched_it_may_have_been_told() -> None:
     calls = tuple(
         entry({"events": []}, {f"at{n}": "half past 7 on 3 March, " * 40 for n in range(20)})
