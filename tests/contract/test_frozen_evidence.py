@@ -46,9 +46,12 @@ def changed_requests(before: Mapping[str, Any], now: Mapping[str, Any]) -> Itera
     """Say which requests of each conversation have other bytes."""
     for talk in sorted({*before, *now}):
         old, new = before.get(talk, []), now.get(talk, [])
-        other = [at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]]
+        other = [
+            at for at, (was, now_is) in enumerate(zip(old, new, strict=False)) if was != now_is
+        ]
         if old != new:
-            yield f"{talk}: {len(old)} requests, now {len(new)}; others are {other}"
+            first = f", from number {other[0]} on" if other else ""
+            yield f"{talk}: {len(old)} requests, now {len(new)}; {len(other)} differ{first}"
 
 
 def changed_replies(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
