@@ -21,7 +21,13 @@ CARRIER: Final = "use_tool"
 HELLO: Final = Turn("", (), "Hello.")
 SEARCHES_MAX: Final = 2
 """Searches for one tool, with the same words: what the second does not find is not there."""
-_SCHEMA_FIELDS: Final = ("response_format", "structured_outputs", "guided_json", "json_schema")
+_SCHEMA_FIELDS: Final = (
+    "format",
+    "response_format",
+    "structured_outputs",
+    "guided_json",
+    "json_schema",
+)
 _HELD: Final = "k7q2"
 """Stands in the schema by which it is found out whether a server holds a reply to one."""
 _ID: Final = re.compile(r"[a-z]{3}_\d{5}")
