@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from caal_node import weights
+from caal_node.toolsets import documents as documents_toolset
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions, passage_index
-from caal_node.toolsets.documents import toolset as documents_toolset
 from mcp_bridge import MiniLM
 from tests.cached_weights import cached
 from tests.small_pdf import small_pdf

@@ -12,9 +12,9 @@ from caal_node.agent import CaalAgent
 from caal_node.answers.search_tools import asks
 from caal_node.grounding.hedges import SourceText, knows_nothing, source_texts, unnamed_source
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
+from caal_node.toolsets import documents as toolset_module
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions
-from caal_node.toolsets.documents import toolset as toolset_module
 from tests.conversation import FakeTier
 
 RENT = "Your rent is 1,240 euros a month."

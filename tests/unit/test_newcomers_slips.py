@@ -26,7 +26,7 @@ from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError, ToolUnavailable
 from caal_node.core.events import ToolCallEnded, TurnEnded
 from caal_node.tools.sources.configured import mcp_tier, n8n_tier
-from caal_node.toolsets.home_assistant.link import lost
+from caal_node.toolsets.home_assistant.devices import lost
 from mcp_bridge.serve.cli import app as serve_app
 from tests.conversation import NOWHERE
 

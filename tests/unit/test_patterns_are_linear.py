@@ -19,9 +19,9 @@ from caal_node.grounding import fact_check
 from caal_node.policy.rule import AnyOf
 from caal_node.reply_parser import parse_context
 from caal_node.reply_parser.cursor import _stop_finder  # pyright: ignore[reportPrivateUsage]
-from caal_node.toolsets.calculator import expression
-from caal_node.toolsets.calculator import toolset as calculator_toolset
-from caal_node.toolsets.lists import spoken_items
+from caal_node.toolsets import calculator as calculator_toolset
+from caal_node.toolsets import lists
+from caal_node.toolsets.calculator import arithmetic
 from caal_node.toolsets.lists.markdown_list import items_of
 from mcp_bridge.security import launcher_table, programs
 from tests.pattern_work import (
@@ -83,11 +83,11 @@ BOUNDED: Final = {
     "caal_node.core.tool_spec._LINE": tool_spec._LINE_CHARS,
     "caal_node.grounding.fact_check._BEGINS": fact_check._BEFORE_CHARS,
     "caal_node.reply_parser.parse_context._EXAMPLE": parse_context._TAIL_CHARS,
-    "caal_node.toolsets.calculator.toolset._LATER": calculator_toolset.TEXT_CHARS,
-    "caal_node.toolsets.calculator.toolset._OFFSET": calculator_toolset.TEXT_CHARS,
-    "caal_node.toolsets.calculator.expression._SHARE_OF": expression.TEXT_CHARS,
-    "caal_node.toolsets.calculator.units._PIECE": expression.TEXT_CHARS,
-    "caal_node.toolsets.lists.spoken_items._EDGE": spoken_items.EDGED_CHARS_MAX,
+    "caal_node.toolsets.calculator._LATER": calculator_toolset.TEXT_CHARS,
+    "caal_node.toolsets.calculator._OFFSET": calculator_toolset.TEXT_CHARS,
+    "caal_node.toolsets.calculator.arithmetic._SHARE_OF": arithmetic.TEXT_CHARS,
+    "caal_node.toolsets.calculator.units._PIECE": arithmetic.TEXT_CHARS,
+    "caal_node.toolsets.lists._EDGE": lists.EDGED_CHARS_MAX,
     "mcp_bridge.security.programs._VERSION": programs._VERSION_CHARS,
 }  # pyright: ignore[reportPrivateUsage]
 """Patterns whose work grows faster, and the most characters that each of them ever sees."""

@@ -13,7 +13,7 @@ from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, Tool
 from caal_node.tools.effects import declared_effect
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.files import Files, FilesOptions, spoken_size
-from caal_node.toolsets.local_files.document_process import PART_CHARS
+from caal_node.toolsets.local_files.file_text import PART_CHARS
 from tests.small_pdf import small_pdf
 
 DAY = datetime(2026, 11, 20, 12, tzinfo=UTC)

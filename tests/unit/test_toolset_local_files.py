@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from caal_node.core.errors import InvalidArguments, ToolRefused
 from caal_node.models import child_process
-from caal_node.toolsets.local_files import document_process, reader
+from caal_node.toolsets.local_files import file_text, reader
 from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath, find_path
-from caal_node.toolsets.local_files.document_process import answer
-from caal_node.toolsets.local_files.file_text import NoText, text_of
+from caal_node.toolsets.local_files.file_text import NoText, answer, text_of
 from caal_node.toolsets.local_files.reader import read_part, read_passages
 from tests.small_pdf import small_pdf
 
@@ -295,7 +294,7 @@ async def test_a_long_text_is_taken_apart_in_a_child_and_a_short_one_here(
     long = await at(tmp_path, name, b"# Valves\n" + sentence * (4_000_000 // len(sentence)))
     short = await at(tmp_path, f"short-{name}", b"# Valves\n" + sentence)
     handled = list[int]()
-    whole = document_process.answer
+    whole = file_text.answer
 
     def counted(data: bytes, *rest: str) -> Iterator[object]:
         handled.append(len(data))

@@ -19,12 +19,13 @@ from caal_node.core.caller import Caller
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolRefused
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools.source import VerbatimResult
+from caal_node.toolsets import memory as toolset_module
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.memory import Memory, MemoryOptions
-from caal_node.toolsets.memory import toolset as toolset_module
-from caal_node.toolsets.memory.toolset import (
+from caal_node.toolsets.memory import (
     FactFiles,
     FactPage,
+    Memory,
+    MemoryOptions,
     file_name,
     meant,
     outdated,

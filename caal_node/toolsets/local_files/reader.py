@@ -11,20 +11,21 @@ from typing import Any, BinaryIO, Final
 from caal_node.core.errors import ConfigError
 from caal_node.models.child_process import AT_ONCE_BYTES, TooMuchSaid, answer_of
 from caal_node.toolsets.local_files.allowed_folders import AllowedPath
-from caal_node.toolsets.local_files.document_process import PASSAGES, answer
 from caal_node.toolsets.local_files.file_text import (
     MAX_FILE_BYTES,
     MAX_TEXT_BYTES,
+    PASSAGES,
     PDF,
     NoText,
     Passage,
+    answer,
     too_large,
 )
 
 READ_S: Final = 60.0
 """Seconds for one file: a PDF of 300 pages takes ten on a slow core."""
 MAX_OUTPUT_BYTES: Final = 8 << 20
-_CHILD: Final = "caal_node.toolsets.local_files.document_process"
+_CHILD: Final = "caal_node.toolsets.local_files.file_text"
 
 
 @dataclass(frozen=True, slots=True)
