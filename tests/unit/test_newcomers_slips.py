@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 import mcp_bridge
 from caal_node.cli.app import app
 from caal_node.cli.checks.model import check_model
-from caal_node.cli.checks.offer import policy_findings
-from caal_node.cli.checks.tools import check_mcp
-from caal_node.cli.init import write_examples
+from caal_node.cli.checks.tools import check_mcp, policy_findings
+from caal_node.cli.new_files import write_examples
 from caal_node.cli.output import TerminalTranscript, console
 from caal_node.config.file import policy_in
 from caal_node.config.settings import Settings, load_settings

@@ -42,7 +42,7 @@ def _kept_by_modules() -> tuple[()]:
 
 MADE: Final[Mapping[str, Made]] = {
     "caal_node.config.file._line_of": {"path": r"(?:a[ \t]*\.[ \t]*)?(?:b|\"b\"|'b')"},
-    "caal_node.evaluation.case._says": {"word": "lamp"},
+    "caal_node.evaluation.suites._says": {"word": "lamp"},
     "caal_node.grounding.request_words._pattern": _kept_by_modules,
     "caal_node.models.backends.base._is_named": {
         "alias": "penalty",
@@ -56,7 +56,7 @@ MADE: Final[Mapping[str, Made]] = {
     "caal_node.reply_parser.literal_parser.LiteralParser._unquoted": {"ends": ",)]}"},
     "caal_node.reply_parser.markers.MarkerTable.__init__": _kept_by_modules,
     "caal_node.reply_parser.syntax.values.BracketStyle.__init__": _kept_by_modules,
-    "caal_node.toolsets.calendar.ics_writer._has_zone": {"name": "Europe/Berlin"},
+    "caal_node.toolsets.calendar.ics_events._has_zone": {"name": "Europe/Berlin"},
     "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob": {"glob": "*a*b*[cd]?"},
     "mcp_bridge.discovery.bm25.Vocabulary.__init__": _kept_by_modules,
     "mcp_bridge.security.launcher_table._option": lambda: [

@@ -20,8 +20,7 @@ from caal_node.core.errors import (
 from caal_node.toolsets.calendar import http_requests
 from caal_node.toolsets.calendar.dav_xml import entries_in
 from caal_node.toolsets.calendar.http_requests import CalendarRequests, LongAnswer, same_domain
-from caal_node.toolsets.calendar.ics_reader import TooManyEvents
-from caal_node.toolsets.calendar.ics_writer import NewEvent
+from caal_node.toolsets.calendar.ics_events import NewEvent, TooManyEvents
 from caal_node.toolsets.calendar.known_calendars import (
     FRESH_S,
     CalendarOptions,

@@ -29,7 +29,7 @@ from caal_node.toolsets.documents.passage_index import (
     PassageSearch,
     question_words,
 )
-from caal_node.toolsets.local_files.allowed_folders import AllowedPath
+from caal_node.toolsets.local_files.allowed_files import AllowedPath
 from caal_node.toolsets.local_files.file_text import (
     PASSAGE_CHARS,
     DocumentText,
@@ -38,7 +38,7 @@ from caal_node.toolsets.local_files.file_text import (
     passages_of,
 )
 from mcp_bridge.core.errors import EmbeddingUnavailable
-from mcp_bridge.embedding.base import Vectors, unit
+from mcp_bridge.embedding.embedders import Vectors, unit
 from tests.conversation import Heard
 from tests.small_pdf import small_pdf
 

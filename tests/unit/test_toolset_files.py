@@ -102,7 +102,7 @@ async def test_a_file_that_may_not_be_opened_is_said(
     def denied(self: object) -> Any:
         raise PermissionError(13, "Permission denied", "/a/path/nobody/may/hear")
 
-    monkeypatch.setattr("caal_node.toolsets.local_files.allowed_folders.AllowedPath.open", denied)
+    monkeypatch.setattr("caal_node.toolsets.local_files.allowed_files.AllowedPath.open", denied)
     with pytest.raises(ToolBroke, match="it cannot be opened") as caught:
         await read(files, "todo.txt")
     assert "nobody" not in str(caught.value)

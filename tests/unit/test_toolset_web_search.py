@@ -14,7 +14,6 @@ from caal_node.core.errors import ConfigError, InvalidArguments
 from caal_node.core.events import Event, Events, Source, SourcesCited, from_json, to_json
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import spec_of
-from caal_node.toolsets import web_search
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.web_search import (
     NOTHING,
@@ -244,7 +243,7 @@ def test_wrong_options_name_the_key(options: dict[str, Any], wrong: str) -> None
 
 
 def test_a_missing_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_search, "find_spec", dict[str, object]().get)
+    monkeypatch.setattr("caal_node.toolsets.web_search.find_spec", dict[str, object]().get)
     with pytest.raises(ConfigError, match=r"pip install 'caal-node\[web\]'"):
         web_search()
 

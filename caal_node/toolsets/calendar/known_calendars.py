@@ -30,9 +30,8 @@ from caal_node.toolsets.calendar.http_requests import (
     refused,
     same_domain,
 )
+from caal_node.toolsets.calendar.ics_events import NewEvent, TooManyEvents, calendar_of, with_event
 from caal_node.toolsets.calendar.ics_process import BYTES_MAX, read_events, too_long
-from caal_node.toolsets.calendar.ics_reader import TooManyEvents
-from caal_node.toolsets.calendar.ics_writer import NewEvent, calendar_of, with_event
 from caal_node.toolsets.edited_file import change_text
 from mcp_bridge.core.files import open_regular
 

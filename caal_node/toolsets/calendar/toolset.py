@@ -24,7 +24,7 @@ from caal_node.toolsets.calendar.calendar_event import (
     said_times,
     said_when,
 )
-from caal_node.toolsets.calendar.ics_writer import NewEvent
+from caal_node.toolsets.calendar.ics_events import NewEvent
 from caal_node.toolsets.calendar.known_calendars import CalendarOptions, FoundEvents, KnownCalendars
 from caal_node.toolsets.when import When, asked_length, asked_when, at_wall_clock, later
 

@@ -41,11 +41,16 @@ from caal_node.toolsets.documents.passage_index import (
     PassageSearch,
 )
 from caal_node.toolsets.edited_file import new_text
-from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath, Folders
+from caal_node.toolsets.local_files.allowed_files import (
+    AllowedFolders,
+    AllowedPath,
+    Folders,
+    read_passages,
+    require_pypdf,
+)
 from caal_node.toolsets.local_files.file_text import MARKDOWN, PDF, PLAIN, NoText, Passage
-from caal_node.toolsets.local_files.reader import read_passages, require_pypdf
 from mcp_bridge.core.errors import EmbeddingUnavailable
-from mcp_bridge.embedding.base import Embedder
+from mcp_bridge.embedding.embedders import Embedder
 
 # Writes a new note as a Markdown file, and never over another one.
 
