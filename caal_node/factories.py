@@ -16,8 +16,7 @@ from livekit.agents.voice.agent_session import SessionConnectOptions
 from livekit.agents.voice.turn import InterruptionOptions
 
 from caal_node.config.settings import Settings
-from caal_node.evaluation.model_profiles import ModelProfiles
-from caal_node.evaluation.strategy_choice import StrategyChoice, choose
+from caal_node.evaluation.model_profiles import ModelProfiles, StrategyChoice, choose
 from caal_node.models.fallback import FallbackLLM
 from caal_node.models.llm import LLM
 from caal_node.speech import make_stt, make_tts, make_vad

@@ -40,16 +40,15 @@ from caal_node.models.question import Question
 from caal_node.redaction.log_filter import logs_redacted
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.announcer import SessionAnnouncer
-from caal_node.room.attributes import Attributes
 from caal_node.room.cue_files import load_cues
 from caal_node.room.cue_player import CueSink, LateCueSink, publish_cues
+from caal_node.room.front_end import Attributes, Transcript
 from caal_node.room.hooks import CallbackQueue, HookNotifier, Hooks
 from caal_node.room.other_participants import close_to_others, keep_job_alive
 from caal_node.room.presence import EventListener, Presence, ToolOrigin
 from caal_node.room.read_ahead import ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
 from caal_node.room.trace_file import TraceFile, TurnTiming
-from caal_node.room.transcript import Transcript
 from caal_node.tools.pipeline import CallOutcomes
 
 logger = logging.getLogger("caal_node")

@@ -10,7 +10,7 @@ The package stands alone: it knows nothing of voices, models or rooms.
 
 from __future__ import annotations
 
-from n8n.calls.auth import (
+from n8n.calls.call import (
     BasicAuth,
     HeaderAuth,
     JwtAuth,

@@ -12,9 +12,17 @@ from typing import Any, Self
 
 import httpx2
 
-from n8n.calls.auth import WebhookAuth, auth_headers, secrets_of
-from n8n.calls.call import AnsweredCall, call_webhook
-from n8n.calls.executions import LOOKUP_S, TRIES, cause_of, slowest_runs
+from n8n.calls.call import (
+    LOOKUP_S,
+    TRIES,
+    AnsweredCall,
+    WebhookAuth,
+    auth_headers,
+    call_webhook,
+    cause_of,
+    secrets_of,
+    slowest_runs,
+)
 from n8n.calls.results import (
     PROGRESS_S,
     SEE_EXECUTION,

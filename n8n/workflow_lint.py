@@ -24,8 +24,7 @@ from n8n.core.workflow_tool import (
     WorkflowTool,
 )
 from n8n.discovery.nodes import inputs_read_by, may_read_all, mentions, takes_whole_request
-from n8n.discovery.normalise import DESCRIPTION_CHARS, id_of, nodes_behind, normalise
-from n8n.discovery.tool_names import assign_names
+from n8n.discovery.normalise import DESCRIPTION_CHARS, assign_names, id_of, nodes_behind, normalise
 
 FindingLevel: TypeAlias = Literal["error", "warning", "advice"]
 _Problems: TypeAlias = Iterator[tuple[FindingLevel, str, str]]

@@ -15,7 +15,7 @@ from caal_node.control.messages import (
     ToolsAnswer,
     ToolsRequest,
 )
-from caal_node.control.rooms import LiveKitRooms
+from caal_node.control.room_agents import LiveKitRooms
 from caal_node.control.rpc import METHOD, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"

@@ -14,7 +14,7 @@ from typing import Any
 
 from caal_node.config.settings import load_settings
 from caal_node.control.app import make_app, make_server
-from caal_node.control.rooms import LiveKitRooms
+from caal_node.control.room_agents import LiveKitRooms
 
 TOKEN = "-".join(["a", "long", "random", "token"])
 BEARER = f"Authorization: Bearer {TOKEN}\r\n"

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 
-from mcp_bridge.embedding.base import Vectors, unit
+from mcp_bridge.embedding.embedders import Vectors, unit
 
 THINGS = (
     ("freezing", "cold", "thermostat", "heating", "temperature"),

@@ -12,7 +12,7 @@ from caal_node.control.messages import (
     ModelReport,
     ReloadReport,
 )
-from caal_node.control.rooms import LiveKitRooms
+from caal_node.control.room_agents import LiveKitRooms
 from caal_node.control.rpc import (
     MAX_REQUEST_BYTES,
     AnswerChunk,

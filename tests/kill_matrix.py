@@ -96,8 +96,7 @@ def left(client: Client, ending: str) -> dict[str, int]:
 @cache
 def has_control_groups() -> bool:
     """Whether the system lends control groups here."""
-    from mcp_bridge.transports.orphan_reaper import new_mark
-    from mcp_bridge.transports.process import end_group, make_group
+    from mcp_bridge.transports.process import end_group, make_group, new_mark
 
     group = make_group(new_mark())
     end_group(group)

@@ -9,8 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from caal_node.evaluation.case import ABSENT, Case, ExpectedCall, ExpectedCalls
-from caal_node.evaluation.suites import SUITES
+from caal_node.evaluation.suites import ABSENT, SUITES, Case, ExpectedCall, ExpectedCalls
 from tests.stand_in_model import Asked, Call, Reply
 
 SPEECH: Final = "Certainly, I am glad to say that."

@@ -160,8 +160,7 @@ async def record(url: str) -> dict[str, Any]:
 
 
 async def _main(folder: Path, keep: bool) -> None:
-    from caal_node.toolsets.web_search import WebSearch
-    from caal_node.toolsets.web_search.toolset import WebSearchOptions
+    from caal_node.toolsets.web_search import WebSearch, WebSearchOptions
 
     async with searxng(folder) as url:
         toolset = WebSearch(WebSearchOptions(engine="searxng", searxng_url=url))

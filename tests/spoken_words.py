@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from livekit.agents.tts import TTS
 
-from caal_node.cli.demo.audio import RATE_HZ, SpokenRequest
+from caal_node.cli.demo.scenes import RATE_HZ, SpokenRequest
 
 
 async def spoken_by(voice: TTS[Any], words: str) -> SpokenRequest:

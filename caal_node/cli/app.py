@@ -119,7 +119,7 @@ def init(
     folder: Annotated[Path, typer.Argument(help="Where the files go.")] = Path(),
 ) -> None:
     """Write the files that an agent of your own begins with; none is overwritten."""
-    from caal_node.cli.init import write_examples
+    from caal_node.cli.new_files import write_examples
 
     write_examples(folder)
 
@@ -331,7 +331,7 @@ def new_tools(
     ] = None,
 ) -> None:
     """Write a toolset to begin with: a package with one tool and its test."""
-    from caal_node.cli.new_toolset import write_toolset
+    from caal_node.cli.new_files import write_toolset
 
     write_toolset(name, folder or Path(name))
 

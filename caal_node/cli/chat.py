@@ -40,7 +40,13 @@ from caal_node.cli.checks.local import unknown_settings
 from caal_node.cli.chosen_agent import chosen_agent, has_own_model, with_chosen_model
 from caal_node.cli.completion import known_models
 from caal_node.cli.model_server import model_problem, sentence
-from caal_node.cli.output import TerminalTranscript, console, print_table
+from caal_node.cli.output import (
+    TerminalTranscript,
+    console,
+    print_table,
+    standard_input,
+    typed_lines,
+)
 from caal_node.cli.tools import (
     NO_TOOLS,
     all_entries,
@@ -50,7 +56,6 @@ from caal_node.cli.tools import (
     servers_started,
     tool_table,
 )
-from caal_node.cli.typed_lines import standard_input, typed_lines
 from caal_node.config.settings import Settings
 from caal_node.control.messages import compare_tables
 from caal_node.conversation import TURN_S, Conversation

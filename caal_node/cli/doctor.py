@@ -12,7 +12,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from caal_node.cli.checks.check import Check, Finding, run_check
+from caal_node.cli.checks import Check, Finding, run_check
 from caal_node.cli.checks.local import (
     check_agent,
     check_bridge_command,
@@ -31,15 +31,14 @@ from caal_node.cli.checks.model import (
     check_second_look,
 )
 from caal_node.cli.checks.network import NETWORK, check_network
-from caal_node.cli.checks.offer import check_offer
-from caal_node.cli.checks.room import check_livekit
-from caal_node.cli.checks.sound import SOUND, SOUND_S, check_sound
+from caal_node.cli.checks.room_and_sound import SOUND, SOUND_S, check_livekit, check_sound
 from caal_node.cli.checks.tools import (
     EACH_S,
     MCP_S,
     check_embedding,
     check_mcp,
     check_n8n,
+    check_offer,
     check_toolsets,
 )
 from caal_node.cli.output import console, print_table

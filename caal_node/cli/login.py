@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import typer
 
 import mcp_bridge
-from caal_node.cli.typed_lines import standard_input, typed_lines
+from caal_node.cli.output import standard_input, typed_lines
 from caal_node.config.mcp_file import load_mcp_servers
 from caal_node.config.settings import Settings
 from caal_node.core import paths

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from caal_node import weights
-from caal_node.cli.checks.check import Check, Finding, run_check
+from caal_node.cli.checks import Check, Finding, run_check
 from caal_node.cli.checks.model import SERVER, check_model
 from caal_node.cli.chosen_agent import brings_model
 from caal_node.cli.output import console

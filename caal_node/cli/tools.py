@@ -29,7 +29,7 @@ from caal_node.cli.output import TerminalTranscript, console, print_table
 from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError, UnknownTool
-from caal_node.evaluation.strategy_choice import choose
+from caal_node.evaluation.model_profiles import choose
 from caal_node.tools.middleware.dry_run import DRY_RUN
 from caal_node.tools.middleware.standard import dry_run_line
 from caal_node.tools.table import ToolEntry, ToolTable

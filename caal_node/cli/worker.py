@@ -30,9 +30,8 @@ from livekit.agents.cli import AgentsConsole
 from livekit.agents.cli.log import ColoredFormatter
 from pydantic import SecretStr
 
-from caal_node.cli.checks.check import run_check
-from caal_node.cli.checks.room import livekit_away, require_livekit
-from caal_node.cli.checks.sound import find_devices
+from caal_node.cli.checks import run_check
+from caal_node.cli.checks.room_and_sound import find_devices, livekit_away, require_livekit
 from caal_node.cli.chosen_agent import agent_class, chosen_agent
 from caal_node.cli.doctor import STT, TTS
 from caal_node.cli.model_server import ready_settings, sentence

@@ -15,7 +15,7 @@ from typing import Final
 from caal_node.config.settings import Settings, load_settings
 from caal_node.network.guard import enforce
 from caal_node.redaction.log_filter import redact_all_logs
-from mcp_bridge.core.sdk_logs import drop_message_excerpts
+from mcp_bridge.core.sanitize import drop_message_excerpts
 
 ALLOW_CONTENT: Final = "LIVEKIT_TELEMETRY_ALLOW_PII"
 """LiveKit's variable for what users say, prompts, arguments and results in its spans; a program's

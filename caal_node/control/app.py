@@ -22,7 +22,6 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from caal_node.config.settings import Settings
-from caal_node.control.agent_client import CHANGE_S, TOOLS_S, ask_agent
 from caal_node.control.http_api import (
     MAX_NAME_CHARS,
     CallBody,
@@ -63,7 +62,16 @@ from caal_node.control.messages import (
     ReloadReport,
     ReloadRequest,
 )
-from caal_node.control.rooms import ControlError, LiveKitRooms, NoAnswer, choose_room, choose_rooms
+from caal_node.control.room_agents import (
+    CHANGE_S,
+    TOOLS_S,
+    ControlError,
+    LiveKitRooms,
+    NoAnswer,
+    ask_agent,
+    choose_room,
+    choose_rooms,
+)
 from caal_node.control.rpc import BUSY
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError

@@ -25,9 +25,8 @@ from caal_node.core.errors import (
 )
 from caal_node.core.items import Item, SystemItem
 from caal_node.core.tool_spec import Example, ToolSchema
-from caal_node.evaluation.case import WAYS, Asking, Case, Suite, fault
-from caal_node.evaluation.result import Mark, Outcome
-from caal_node.evaluation.suites import SUITES
+from caal_node.evaluation.store import Mark, Outcome
+from caal_node.evaluation.suites import SUITES, WAYS, Asking, Case, Suite, fault
 from caal_node.models.backends.base import (
     Backend,
     BackendRequest,

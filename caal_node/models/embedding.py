@@ -29,7 +29,7 @@ from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.weights import cache
 from mcp_bridge import Embedder, EmbeddingUnavailable, MiniLM, VectorCache
 from mcp_bridge.core.sanitize import redact as without_values
-from mcp_bridge.embedding.base import Vectors, unit
+from mcp_bridge.embedding.embedders import Vectors, unit
 
 logger = logging.getLogger("caal_node.tools")
 

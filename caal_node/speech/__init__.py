@@ -17,9 +17,7 @@ from rich.console import Console
 
 from caal_node.config.object_reference import call_factory
 from caal_node.core.errors import ConfigError
-from caal_node.speech.piper_tts import PiperTTS
-from caal_node.speech.whisper_stt import WhisperSTT
-from caal_node.speech.worker_thread import keep_silent
+from caal_node.speech.local_models import PiperTTS, WhisperSTT, keep_silent
 from caal_node.weights import PIPER_JOE, WHISPER_TINY_EN, Weight, ensure, present
 
 # LiveKit leaves the event type of its classes open, and so does this project.

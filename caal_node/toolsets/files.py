@@ -15,14 +15,14 @@ from pydantic import Field
 from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
-from caal_node.toolsets.local_files.allowed_folders import (
+from caal_node.toolsets.local_files.allowed_files import (
     AllowedFolders,
     AllowedPath,
     Folders,
     find_path,
+    read_part,
 )
 from caal_node.toolsets.local_files.file_text import NoText
-from caal_node.toolsets.local_files.reader import read_part
 
 LISTED: Final = 50
 """Entries that are listed of one folder."""

@@ -23,7 +23,7 @@ from mcp_bridge.core.server_config import ServerConfig
 from mcp_bridge.core.status import EventSink, ReloadReport, ServerStatus, ToolsChanged
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
 from mcp_bridge.discovery.tool_search import ToolFinder
-from mcp_bridge.embedding.base import Embedder
+from mcp_bridge.embedding.embedders import Embedder
 from mcp_bridge.embedding.semantic_index import SemanticIndex, VectorCache
 from mcp_bridge.protocol.tool_listing import exposed_tools, server_prefixes
 from mcp_bridge.protocol.tool_results import check_arguments

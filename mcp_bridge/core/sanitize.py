@@ -1,4 +1,4 @@
-"""Takes out of a text what must not be in it: secrets, and characters that people do not see.
+"""Takes out of texts and logs what must not be in them: secrets, and characters nobody sees.
 
 Secrets are found by value, as they are and in the forms in which programs repeat them: a server
 that fails tends to print what it was given, and a key is a secret whatever it is called.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import logging
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -240,3 +241,26 @@ def _has_variants(char: str) -> bool:
     return bool(char) and (
         unicodedata.category(char) in ("So", "Sm", "Sk") or char in "#*0123456789‼⁉"
     )
+
+
+# Keeps excerpts of messages out of the logs of the MCP SDK.
+
+_LOGGERS = (
+    "mcp.client.streamable_http",
+    "mcp.client.sse",
+    "mcp.client.session",
+    "mcp.shared.jsonrpc_dispatcher",
+)
+
+
+def drop_message_excerpts() -> None:
+    """Drop what the SDK logs of a message that it cannot read: a traceback with an excerpt of it.
+
+    Whoever made the call gets an error anyway. It holds for the whole process.
+    """
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_has_no_traceback)
+
+
+def _has_no_traceback(record: logging.LogRecord) -> bool:
+    return not record.exc_info

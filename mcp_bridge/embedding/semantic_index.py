@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from mcp_bridge.core.errors import BridgeError, EmbeddingUnavailable
 from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.core.tools import ToolInfo
-from mcp_bridge.embedding.base import Embedder, Vectors, unit
+from mcp_bridge.embedding.embedders import Embedder, Vectors, unit
 
 # Vectors that are made once for each text, and kept in memory and on disk.
 #

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mcp_bridge.core.errors import BridgeError, ConfigError
-from mcp_bridge.core.sdk_logs import drop_message_excerpts
+from mcp_bridge.core.sanitize import drop_message_excerpts
 from mcp_bridge.serve.bridge import Bridge
 from mcp_bridge.serve.options import (
     DEFAULT_PORT,

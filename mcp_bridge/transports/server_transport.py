@@ -31,9 +31,8 @@ from mcp_bridge.core.errors import ServerUnavailable, why_not_permitted
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.core.server_config import is_loopback as is_loopback
-from mcp_bridge.protocol.inbound_filter import InboundFilter, find_request_id
+from mcp_bridge.protocol.inbound_filter import InboundFilter, find_request_id, repairing_transport
 from mcp_bridge.protocol.messages import bounded_message
-from mcp_bridge.protocol.response_repair import repairing_transport
 from mcp_bridge.security.addresses import same_origin
 from mcp_bridge.security.policy import objections
 from mcp_bridge.transports.event_stream import MAX_MESSAGE_BYTES, EventStream

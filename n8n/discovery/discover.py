@@ -18,6 +18,7 @@ from n8n.core.workflow_tool import Discovery, Skipped, SkipReason, Workflow, Wor
 from n8n.discovery.nodes import may_read_all
 from n8n.discovery.normalise import (
     UnnamedTool,
+    assign_names,
     id_of,
     normalise,
     published_nodes,
@@ -25,7 +26,6 @@ from n8n.discovery.normalise import (
     skipped_for,
     version_of,
 )
-from n8n.discovery.tool_names import assign_names
 
 # What the two APIs of an n8n instance tell of its workflows.
 #

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from caal_node.cli.checks.model import check_model
 from caal_node.config.settings import load_settings
-from caal_node.control.rooms import REQUEST_S, ControlError, LiveKitRooms
+from caal_node.control.room_agents import REQUEST_S, ControlError, LiveKitRooms
 from caal_node.control.rpc import FetchChunk
 from caal_node.tools.sources.n8n import N8nToolSource
 from tests.attack.harness import Ending, Probe, attack

@@ -22,7 +22,7 @@ from caal_node.control.messages import (
     ToolsRequest,
     ToolSummary,
 )
-from caal_node.control.rooms import LiveKitRooms
+from caal_node.control.room_agents import LiveKitRooms
 from caal_node.core.errors import CaalError
 from tests.agent_rooms import AgentRooms
 from tests.attack.harness import Ending, Probe, attack

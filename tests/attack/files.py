@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from caal_node.cli.checks.check import in_thread
+from caal_node.cli.checks import in_thread
 from caal_node.cli.doctor import CHECKS
 from caal_node.config.instructions import instructions_of
 from caal_node.config.settings import Settings, load_settings

@@ -20,9 +20,9 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions
 from caal_node.toolsets.memory import Memory
+from caal_node.toolsets.timers import Timers
 from caal_node.toolsets.timers.entry import Entry
 from caal_node.toolsets.timers.store import TimerStore
-from caal_node.toolsets.timers.toolset import Timers
 from tests.attack.harness import Ending, Probe, attack
 from tests.small_pdf import small_pdf
 

@@ -17,14 +17,14 @@ from caal_node.models.child_process import end
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import BASE, ToolsetServices
 from caal_node.toolsets.calendar import Calendar
-from caal_node.toolsets.calendar.options import CalendarOptions
+from caal_node.toolsets.calendar.known_calendars import CalendarOptions
 from caal_node.toolsets.documents import Documents, DocumentsOptions
 from caal_node.toolsets.files import Files, FilesOptions
-from caal_node.toolsets.home_assistant.link import too_talkative
+from caal_node.toolsets.home_assistant.devices import too_talkative
 from caal_node.toolsets.home_assistant.mcp_link import McpServer
 from caal_node.toolsets.home_assistant.websocket_link import WebsocketServer
+from caal_node.toolsets.timers import Timers
 from caal_node.toolsets.timers.store import TimerStore
-from caal_node.toolsets.timers.toolset import Timers
 from tests.attack.harness import Ending, Probe, attack
 from tests.attack.toolsets import TOOLSETS, home
 

@@ -18,12 +18,10 @@ from caal_node.models.child_process import end
 from caal_node.reply_parser import parse_reply
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.calculator.exact import CannotReckon
-from caal_node.toolsets.calculator.expression import reckon
-from caal_node.toolsets.calculator.toolset import Calculator
+from caal_node.toolsets.calculator import Calculator
+from caal_node.toolsets.calculator.arithmetic import CannotReckon, reckon
 from caal_node.toolsets.edited_file import change_text
-from caal_node.toolsets.home_assistant.devices import Order
-from caal_node.toolsets.home_assistant.link import too_talkative
+from caal_node.toolsets.home_assistant.devices import Order, too_talkative
 from caal_node.toolsets.home_assistant.websocket_link import WebsocketServer
 from caal_node.toolsets.lists.markdown_list import items_of
 from caal_node.toolsets.memory import Memory

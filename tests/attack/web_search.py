@@ -13,7 +13,8 @@ from caal_node.core.errors import ToolFailure
 from caal_node.models.child_process import end
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.http_service import LateClient
-from caal_node.toolsets.web_search.engine import SEARCH_S, WORDS
+from caal_node.toolsets.web_search import WebSearch, WebSearchOptions
+from caal_node.toolsets.web_search.engines import SEARCH_S, WORDS
 from caal_node.toolsets.web_search.page_fetch import (
     EXTRACTION_S,
     FETCH_S,
@@ -22,7 +23,6 @@ from caal_node.toolsets.web_search.page_fetch import (
     UNREADABLE,
     PageFetch,
 )
-from caal_node.toolsets.web_search.toolset import WebSearch, WebSearchOptions
 from tests.attack.harness import Ending, Probe, attack
 
 WEB: Final = "web search"

@@ -18,7 +18,7 @@ from caal_node.weights import cache
 from mcp_bridge import MiniLM, ToolInfo, VectorCache
 from mcp_bridge.discovery.bm25 import Vocabulary
 from mcp_bridge.discovery.tool_search import ToolFinder
-from mcp_bridge.embedding.base import Vectors, unit
+from mcp_bridge.embedding.embedders import Vectors, unit
 from mcp_bridge.embedding.semantic_index import SemanticQuery, ToolVectors, tool_texts
 
 STEP: Final = 256

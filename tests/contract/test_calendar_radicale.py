@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from caal_node.core.errors import ToolBroke, ToolUnavailable
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.calendar import Calendar
-from caal_node.toolsets.calendar.options import CalendarOptions
+from caal_node.toolsets.calendar.known_calendars import CalendarOptions
 from tests.radicale_server import PASSWORD, USER, Radicale, running
 
 OSLO = ZoneInfo("Europe/Oslo")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from pydantic import SecretStr
 
-from caal_node.cli.checks.check import Finding
+from caal_node.cli.checks import Finding
 from caal_node.cli.checks.model import check_model
-from caal_node.cli.checks.room import check_livekit, livekit_away
+from caal_node.cli.checks.room_and_sound import check_livekit, livekit_away
 from caal_node.cli.checks.tools import check_mcp, check_n8n, check_toolsets, n8n_finding
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError

@@ -11,7 +11,7 @@ import pytest
 from livekit.agents import llm
 
 from caal_node.agent import CaalAgent
-from caal_node.cli.checks.offer import check_offer
+from caal_node.cli.checks.tools import check_offer
 from caal_node.config.settings import Settings
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.messages import ListAnswer, ListTools

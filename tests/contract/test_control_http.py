@@ -27,7 +27,7 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadRequest,
 )
-from caal_node.control.rooms import LiveKitRefused, LiveKitUnreachable
+from caal_node.control.room_agents import LiveKitRefused, LiveKitUnreachable
 from caal_node.control.rpc import (
     BUSY,
     MAX_REQUEST_BYTES,

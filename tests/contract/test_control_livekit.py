@@ -14,15 +14,16 @@ import httpx2
 import pytest
 from livekit import api, rtc
 
-from caal_node.control.agent_client import CHANGE_S, ask_agent
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import AgentAnswer, Announcement, ReloadReport, ReloadRequest
-from caal_node.control.rooms import (
+from caal_node.control.room_agents import (
+    CHANGE_S,
     LiveKitRefused,
     LiveKitRooms,
     LiveKitUnreachable,
     RoomUnknown,
     SeveralRooms,
+    ask_agent,
     choose_room,
 )
 from caal_node.control.rpc import METHOD, REFUSED, FetchChunk, sign_request

@@ -13,7 +13,6 @@ import pytest
 from caal_node import weights
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions, passage_index
-from caal_node.toolsets.documents import toolset as documents_toolset
 from mcp_bridge import MiniLM
 from tests.cached_weights import cached
 from tests.small_pdf import small_pdf
@@ -60,7 +59,7 @@ async def test_changes_on_the_disk_are_followed(tmp_path: Path) -> None:
 async def test_a_folder_that_comes_later_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents_toolset, "AGAIN_S", 0.05)
+    monkeypatch.setattr("caal_node.toolsets.documents.AGAIN_S", 0.05)
     services = ToolsetServices(state=tmp_path / "state")
     documents = Documents(DocumentsOptions(folders=(tmp_path / "disk",)), services)
 

@@ -12,16 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from caal_node.cli.validate import run_validate, validate
+from caal_node.cli.validate import expectations, run_validate, validate
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError, ModelError, ModelMissing, ModelUnreachable
-from caal_node.evaluation.case import WAYS
 from caal_node.evaluation.model_profiles import identify
-from caal_node.evaluation.report import expectations
-from caal_node.evaluation.result import Identity, Validation
 from caal_node.evaluation.run import FAILURES_IN_A_ROW
-from caal_node.evaluation.store import EvaluationStore, ValidationRecord
-from caal_node.evaluation.suites import SUITES
+from caal_node.evaluation.store import EvaluationStore, Identity, Validation, ValidationRecord
+from caal_node.evaluation.suites import SUITES, WAYS
 from tests import stand_in_model
 from tests.perfect_model import PerfectModel, case_of
 from tests.stand_in_model import Asked, Break, Call, Refuse, Reply, StandInModel, Think

@@ -27,7 +27,7 @@ from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, pl
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets import registry
 from caal_node.toolsets.home_assistant import HomeAssistant, HomeAssistantOptions
-from caal_node.toolsets.home_assistant.link import UNREACHABLE, too_talkative
+from caal_node.toolsets.home_assistant.devices import UNREACHABLE, too_talkative
 from caal_node.toolsets.home_assistant.mcp_link import ANSWER_MAX_BYTES
 from caal_node.toolsets.home_assistant.websocket_link import MESSAGE_MAX_BYTES
 from tests.home_assistant_stand_in import TOKEN, HomeAssistantStandIn, stand_in

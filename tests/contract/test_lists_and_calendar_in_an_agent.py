@@ -11,7 +11,7 @@ from caal_node.core.events import ToolCallEnded
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.calendar import Calendar
-from caal_node.toolsets.calendar.options import CalendarOptions
+from caal_node.toolsets.calendar.known_calendars import CalendarOptions
 from caal_node.toolsets.lists import Lists, ListsOptions
 
 OSLO = ZoneInfo("Europe/Oslo")

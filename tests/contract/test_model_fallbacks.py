@@ -15,10 +15,8 @@ from caal_node.config.setting_tables import Cues, Fallbacks
 from caal_node.config.settings import Settings
 from caal_node.core.addresses import ModelReference
 from caal_node.core.errors import ModelUnreachable
-from caal_node.evaluation.case import Asking
-from caal_node.evaluation.result import Identity, Outcome, Validation
-from caal_node.evaluation.store import EvaluationStore
-from caal_node.evaluation.suites import SUITES
+from caal_node.evaluation.store import EvaluationStore, Identity, Outcome, Validation
+from caal_node.evaluation.suites import SUITES, Asking
 from caal_node.factories import session_llm
 from caal_node.models.fallback import FallbackLLM
 from caal_node.models.llm import LLM

@@ -15,9 +15,8 @@ from livekit.agents.llm import ChatContext, function_tool
 from caal_node.cli.checks.model import check_call_strategy
 from caal_node.config.settings import Settings
 from caal_node.core import paths
-from caal_node.evaluation.model_profiles import KEPT_DAYS, TEXT_KEPT_DAYS, ModelProfiles
+from caal_node.evaluation.model_profiles import KEPT_DAYS, TEXT_KEPT_DAYS, ModelProfiles, choose
 from caal_node.evaluation.store import PROFILES_KEPT, EvaluationStore
-from caal_node.evaluation.strategy_choice import choose
 from caal_node.factories import make_llm, session_llm
 from tests.stand_in_model import Call, End, StandInModel
 

@@ -27,7 +27,7 @@ from caal_node.config.settings import Settings, load_settings
 from caal_node.control.messages import CallTool, ListTools
 from caal_node.core.events import ToolCallEnded, to_json
 from caal_node.factories import make_llm
-from caal_node.room.transcript import Transcript
+from caal_node.room.front_end import Transcript
 from caal_node.testing import AgentConversation
 from tests.recorded_n8n import RecordedN8n
 from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse

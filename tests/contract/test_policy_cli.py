@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from caal_node.cli.app import app
-from caal_node.cli.checks.offer import policy_findings
+from caal_node.cli.checks.tools import policy_findings
 from caal_node.cli.tools import typed_arguments
 from caal_node.config.file import policy_in
 from caal_node.core.tool_spec import ToolSpec

@@ -14,7 +14,7 @@ from livekit import rtc
 from livekit.agents import stt, tts
 
 from caal_node import speech
-from caal_node.speech.piper_tts import PiperTTS
+from caal_node.speech.local_models import PiperTTS
 from caal_node.weights import PIPER_JOE, WHISPER_TINY_EN
 from tests.cached_weights import cached
 

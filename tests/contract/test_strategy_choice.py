@@ -10,15 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from caal_node.cli.checks.check import Finding
+from caal_node.cli.checks import Finding
 from caal_node.cli.checks.model import check_call_strategy
 from caal_node.cli.tools import list_tools
 from caal_node.config.settings import Settings
 from caal_node.core.addresses import ModelReference
-from caal_node.evaluation.case import Asking
-from caal_node.evaluation.result import Identity, Mark, Outcome, Validation
-from caal_node.evaluation.store import EvaluationStore
-from caal_node.evaluation.suites import SUITES
+from caal_node.evaluation.store import EvaluationStore, Identity, Mark, Outcome, Validation
+from caal_node.evaluation.suites import SUITES, Asking
 from tests.mcp_events import RAW
 from tests.stand_in_model import Call, StandInModel
 

@@ -13,8 +13,7 @@ from caal_node.agent import CaalAgent
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.http_service import LateClient
-from caal_node.toolsets.weather import Weather
-from caal_node.toolsets.weather.toolset import WeatherOptions
+from caal_node.toolsets.weather import Weather, WeatherOptions
 from tests.weather_service import weather_service
 
 NOW = datetime(2026, 11, 23, 13, 5, tzinfo=UTC)

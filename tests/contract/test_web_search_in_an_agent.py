@@ -24,10 +24,9 @@ from caal_node.core.events import SourcesCited, ToolCallEnded
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.toolsets import registry
 from caal_node.toolsets.http_service import LateClient
-from caal_node.toolsets.web_search import WebSearch
-from caal_node.toolsets.web_search.duckduckgo import DuckDuckGo, lookup_by_ddgs
+from caal_node.toolsets.web_search import NOTHING, WebSearch, WebSearchOptions
+from caal_node.toolsets.web_search.engines import DuckDuckGo, lookup_by_ddgs
 from caal_node.toolsets.web_search.page_fetch import PageFetch
-from caal_node.toolsets.web_search.toolset import NOTHING, WebSearchOptions
 from tests.real_searxng import QUERIES, RECORDED, searxng
 
 HEDGE = "I'm sorry, but I don't have access to real-time information, so I can't tell you."

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from livekit import rtc
 
-from caal_node.cli.demo.room_scene import WorkerProcess
+from caal_node.cli.demo.scenes import WorkerProcess
 from caal_node.core.events import (
     ConfirmationAsked,
     ConfirmationEnded,
     Event,
     from_json,
 )
-from caal_node.room.attributes import STATE
+from caal_node.room.front_end import STATE
 from tests.livekit_server import LiveKit
 from tests.stand_in_model import Asked, Call, Reply, StandInModel
 

@@ -20,9 +20,9 @@ import pytest
 import pytest_asyncio
 from livekit import rtc
 
-from caal_node.cli.checks.check import Finding
-from caal_node.cli.checks.sound import check_sound
-from caal_node.cli.demo.audio import load_requests
+from caal_node.cli.checks import Finding
+from caal_node.cli.checks.room_and_sound import check_sound
+from caal_node.cli.demo.scenes import load_requests
 from caal_node.config.settings import Settings
 from caal_node.room.cues import Samples
 from caal_node.speech import fetch_local, make_stt

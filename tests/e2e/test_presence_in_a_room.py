@@ -11,11 +11,10 @@ import pytest
 from livekit import rtc
 from livekit.agents import Agent, AgentSession, function_tool, room_io
 
-from caal_node.room.attributes import Attributes
 from caal_node.room.cue_player import TRACK_NAME, CueTrack
 from caal_node.room.cues import render
+from caal_node.room.front_end import TOPIC, Attributes, Transcript
 from caal_node.room.presence import Presence, ToolOrigin
-from caal_node.room.transcript import TOPIC, Transcript
 from caal_node.testing import ScriptedCall, ScriptedModel
 from tests.livekit_server import LiveKit
 from tests.room_ear import Ear, likeness

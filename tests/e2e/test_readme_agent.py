@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from caal_node.cli.demo.audio import SpokenRequest, load_requests
-from caal_node.cli.demo.room_scene import RoomScene, WorkerProcess
+from caal_node.cli.demo.scenes import RoomScene, SpokenRequest, WorkerProcess, load_requests
 from caal_node.core.events import Event, Spoken, ToolCallEnded, TurnEnded
 from caal_node.speech import fetch_local
 from tests.livekit_server import LiveKit

@@ -14,8 +14,13 @@ import numpy as np
 import pytest
 from livekit import api
 
-from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, SpokenRequest
-from caal_node.cli.demo.room_scene import IDENTITY, RoomScene, WorkerProcess
+from caal_node.cli.demo.scenes import (
+    IDENTITY,
+    SAMPLE_RATE_HZ,
+    RoomScene,
+    SpokenRequest,
+    WorkerProcess,
+)
 from caal_node.core.events import (
     ConfirmationAsked,
     ConfirmationEnded,

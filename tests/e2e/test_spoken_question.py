@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, load_requests
-from caal_node.cli.demo.room_scene import RoomScene, WorkerProcess
+from caal_node.cli.demo.scenes import SAMPLE_RATE_HZ, RoomScene, WorkerProcess, load_requests
 from caal_node.core.events import Event, Spoken, ToolCallEnded, TurnEnded, UserSaid
 from caal_node.speech import fetch_local
 from tests.livekit_server import LiveKit

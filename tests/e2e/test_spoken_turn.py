@@ -16,11 +16,17 @@ import httpx2
 import numpy as np
 import pytest
 
-from caal_node.cli.demo.audio import SAMPLE_RATE_HZ, Samples, SpokenRequest, load_requests
-from caal_node.cli.demo.room_scene import ROOM, RoomScene, WorkerProcess
+from caal_node.cli.demo.scenes import (
+    ROOM,
+    SAMPLE_RATE_HZ,
+    RoomScene,
+    Samples,
+    SpokenRequest,
+    WorkerProcess,
+    load_requests,
+)
 from caal_node.cli.demo.servers import CONTEXT, WORKFLOW, write_settings
-from caal_node.cli.trace.command import turns_of, write_svg
-from caal_node.cli.trace.picture import picture_of
+from caal_node.cli.trace.command import picture_of, turns_of, write_svg
 from caal_node.cli.trace.turn_times import read_trace
 from caal_node.core.events import (
     CuePlayed,

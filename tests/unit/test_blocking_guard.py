@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockingError
 
-from caal_node.cli.demo.audio import AudioTimeline
+from caal_node.cli.demo.scenes import AudioTimeline
 from caal_node.core import prompt_files
 from n8n.notes import parser as notes
 

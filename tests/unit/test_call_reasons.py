@@ -13,7 +13,7 @@ from livekit.agents.llm import ToolError
 from caal_node.agent import CaalAgent
 from caal_node.conversation import TurnRecord
 from caal_node.core.events import Event, ToolCallEnded, to_json
-from caal_node.room.transcript import Transcript
+from caal_node.room.front_end import Transcript
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 
 KEY = "correct-horse-battery-staple"

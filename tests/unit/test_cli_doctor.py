@@ -15,12 +15,12 @@ import pytest
 from pydantic import SecretStr
 
 from caal_node.cli import doctor
-from caal_node.cli.checks import local
-from caal_node.cli.checks.check import (
+from caal_node.cli.checks import (
     Check,
     Finding,
     fail,
     in_thread,
+    local,
     ok,
     one_line,
     run_check,
@@ -33,12 +33,12 @@ from caal_node.cli.checks.model import (
     check_model,
     check_second_look,
 )
-from caal_node.cli.checks.room import check_livekit
+from caal_node.cli.checks.room_and_sound import check_livekit
 from caal_node.cli.checks.tools import check_mcp, check_n8n
 from caal_node.cli.doctor import run_checks
 from caal_node.config.setting_tables import Cues
 from caal_node.config.settings import Settings
-from caal_node.control.rooms import LiveKitRooms
+from caal_node.control.room_agents import LiveKitRooms
 from caal_node.policy.policy import Policy
 from tests import virtual_loop
 

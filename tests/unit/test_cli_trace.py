@@ -17,8 +17,7 @@ from typer.testing import CliRunner
 
 from caal_node.cli.app import app
 from caal_node.cli.trace import turn_times
-from caal_node.cli.trace.command import turns_of
-from caal_node.cli.trace.picture import picture_of, print_pictures
+from caal_node.cli.trace.command import picture_of, print_pictures, turns_of
 from caal_node.cli.trace.turn_times import CallTimes, CueTime, TurnTimes, VoiceTimes, read_trace
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.cli.typed_lines import capped_lines, standard_input, typed_lines
+from caal_node.cli.output import capped_lines, standard_input, typed_lines
 
 CAP = 8
 PATIENCE_S = 20.0

@@ -6,14 +6,15 @@ import asyncio
 
 import pytest
 
-from caal_node.control.agent_client import CHANGE_S, ask_agent
 from caal_node.control.messages import AgentAnswer, ModelReport, ReloadReport, ReloadRequest
-from caal_node.control.rooms import (
+from caal_node.control.room_agents import (
+    CHANGE_S,
     AgentBusy,
     AgentFailed,
     NoAnswer,
     RoomUnknown,
     SeveralRooms,
+    ask_agent,
     choose_room,
 )
 from caal_node.control.rpc import AnswerChunk, RequestFailed, RpcAnswer, RpcRequest, StillRunning

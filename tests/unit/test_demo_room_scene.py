@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from caal_node.cli.demo.room_scene import MESSAGE_S, EventReader, read_events
+from caal_node.cli.demo.scenes import MESSAGE_S, EventReader, read_events
 from caal_node.core.events import Event, Spoken, to_json
 from tests import virtual_loop
 

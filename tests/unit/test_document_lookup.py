@@ -13,8 +13,7 @@ from caal_node.answers.search_tools import asks
 from caal_node.grounding.hedges import SourceText, knows_nothing, source_texts, unnamed_source
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.documents import Documents, DocumentsOptions
-from caal_node.toolsets.documents import toolset as toolset_module
+from caal_node.toolsets.documents import NOTHING, Documents, DocumentsOptions
 from tests.conversation import FakeTier
 
 RENT = "Your rent is 1,240 euros a month."
@@ -73,7 +72,7 @@ async def test_documents_first_answers_from_them_and_not_from_the_model(talks: A
 
 async def test_documents_first_says_that_they_have_none(talks: Any) -> None:
     talk = await talks("documents_first", ["Shakespeare wrote it."])
-    assert await talk.say("who wrote Hamlet?") == toolset_module.NOTHING
+    assert await talk.say("who wrote Hamlet?") == NOTHING
     assert len(talk.model.requests) == 1
 
 

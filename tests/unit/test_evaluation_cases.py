@@ -11,10 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from caal_node.cli.validate import expectations, markdown, table
 from caal_node.context.pairing import INTERRUPTED
 from caal_node.core.items import ResultItem, UserItem
-from caal_node.evaluation.case import (
+from caal_node.evaluation.run import EXAMPLES, TOOLS
+from caal_node.evaluation.store import Identity, Mark, Outcome, Validation, to_object
+from caal_node.evaluation.suites import (
     ABSENT,
+    SUITES,
     Asking,
     ExpectedCall,
     ExpectedCalls,
@@ -24,10 +28,6 @@ from caal_node.evaluation.case import (
     fault,
     same,
 )
-from caal_node.evaluation.report import expectations, markdown, table
-from caal_node.evaluation.result import Identity, Mark, Outcome, Validation, to_object
-from caal_node.evaluation.run import EXAMPLES, TOOLS
-from caal_node.evaluation.suites import SUITES
 from caal_node.reply_parser import Reply, ToolCall, UnknownCall
 
 TIMER = ExpectedCalls((ExpectedCall("set_timer", {"minutes": (5,), "label": (ABSENT, "tea")}),))

@@ -13,9 +13,15 @@ import pytest
 
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
-from caal_node.evaluation.result import Identity, Outcome, Thinking, Validation
-from caal_node.evaluation.store import RUNS_KEPT, EvaluationStore
-from caal_node.evaluation.strategy_choice import Validity, validity_of
+from caal_node.evaluation.model_profiles import Validity, validity_of
+from caal_node.evaluation.store import (
+    RUNS_KEPT,
+    EvaluationStore,
+    Identity,
+    Outcome,
+    Thinking,
+    Validation,
+)
 from caal_node.evaluation.suites import VERSION
 
 IDENTITY = Identity("ollama", "0.17.4", "sha256:aa")

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as npst
 
 from mcp_bridge import Example, ToolInfo
 from mcp_bridge.discovery.tool_search import ToolFinder
-from mcp_bridge.embedding.base import unit
+from mcp_bridge.embedding.embedders import unit
 from mcp_bridge.embedding.semantic_index import (
     MAX_LONG_CHARS,
     MAX_SEMANTIC_MATCHES,

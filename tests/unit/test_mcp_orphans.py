@@ -13,14 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bridge.transports.orphan_reaper import (
+from mcp_bridge.transports.process import (
     MARK,
+    end_group,
+    end_groups_of_dead_hosts,
     host_is_gone,
     kill_left_by_dead_hosts,
     kill_marked,
+    make_group,
     new_mark,
 )
-from mcp_bridge.transports.process import end_group, end_groups_of_dead_hosts, make_group
 from tests.kill_matrix import has_control_groups
 
 SLEEPS = [sys.executable, "-I", "-S", "-c", "print(flush=True); import time; time.sleep(600)"]

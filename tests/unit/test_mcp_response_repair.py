@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp_types import CallToolResult
 from mcp_types.methods import validate_server_result
 
-from mcp_bridge.protocol.response_repair import MAX_ANSWER_VALUES, needs_no_repair, repair
+from mcp_bridge.protocol.inbound_filter import MAX_ANSWER_VALUES, needs_no_repair, repair
 
 
 def answer(**result: Any) -> CallToolResult:

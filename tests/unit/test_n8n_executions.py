@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.calls.call import AnsweredCall
-from n8n.calls.executions import MAX_CAUSE_CHARS, FailureCause, cause_of, slowest_runs
+from n8n.calls.call import MAX_CAUSE_CHARS, AnsweredCall, FailureCause, cause_of, slowest_runs
 from n8n.core.api_client import ApiClient
 from tests.unit.test_n8n_results import TOOL
 

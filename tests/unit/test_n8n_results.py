@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.calls.auth import BasicAuth, HeaderAuth, JwtAuth, auth_headers
-from n8n.calls.call import build_request, call_webhook
+from n8n.calls.call import BasicAuth, HeaderAuth, JwtAuth, auth_headers, build_request, call_webhook
 from n8n.calls.results import MAX_ERROR_CHARS, MAX_SPOKEN_CHARS, CallResult, read_reply
 from n8n.core.errors import N8nError
 from n8n.core.http import HttpResponse

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.discovery.tool_names import NameCandidate as Tool
-from n8n.discovery.tool_names import assign_names, sanitise
+from n8n.discovery.normalise import NameCandidate as Tool
+from n8n.discovery.normalise import assign_names, sanitise
 
 ALLOWED = re.compile(r"^[A-Za-z0-9_-]{1,64}$")
 TITLES = st.sampled_from(

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 from livekit.agents import ToolError
 
-from caal_node.cli.checks.check import Finding
+from caal_node.cli.checks import Finding
 from caal_node.cli.checks.network import check_network
 from caal_node.config.mcp_file import load_mcp_servers
 from caal_node.config.settings import Settings, load_settings

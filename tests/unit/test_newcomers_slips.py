@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 import mcp_bridge
 from caal_node.cli.app import app
 from caal_node.cli.checks.model import check_model
-from caal_node.cli.checks.offer import policy_findings
-from caal_node.cli.checks.tools import check_mcp
-from caal_node.cli.init import write_examples
+from caal_node.cli.checks.tools import check_mcp, policy_findings
+from caal_node.cli.new_files import write_examples
 from caal_node.cli.output import TerminalTranscript, console
 from caal_node.config.file import policy_in
 from caal_node.config.settings import Settings, load_settings
@@ -26,7 +25,7 @@ from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError, ToolUnavailable
 from caal_node.core.events import ToolCallEnded, TurnEnded
 from caal_node.tools.sources.configured import mcp_tier, n8n_tier
-from caal_node.toolsets.home_assistant.link import lost
+from caal_node.toolsets.home_assistant.devices import lost
 from mcp_bridge.serve.cli import app as serve_app
 from tests.conversation import NOWHERE
 

@@ -19,9 +19,9 @@ from caal_node.grounding import fact_check
 from caal_node.policy.rule import AnyOf
 from caal_node.reply_parser import parse_context
 from caal_node.reply_parser.cursor import _stop_finder  # pyright: ignore[reportPrivateUsage]
-from caal_node.toolsets.calculator import expression
-from caal_node.toolsets.calculator import toolset as calculator_toolset
-from caal_node.toolsets.lists import spoken_items
+from caal_node.toolsets import calculator as calculator_toolset
+from caal_node.toolsets import lists
+from caal_node.toolsets.calculator import arithmetic
 from caal_node.toolsets.lists.markdown_list import items_of
 from mcp_bridge.security import launcher_table, programs
 from tests.pattern_work import (
@@ -42,7 +42,7 @@ def _kept_by_modules() -> tuple[()]:
 
 MADE: Final[Mapping[str, Made]] = {
     "caal_node.config.file._line_of": {"path": r"(?:a[ \t]*\.[ \t]*)?(?:b|\"b\"|'b')"},
-    "caal_node.evaluation.case._says": {"word": "lamp"},
+    "caal_node.evaluation.suites._says": {"word": "lamp"},
     "caal_node.grounding.request_words._pattern": _kept_by_modules,
     "caal_node.models.backends.base._is_named": {
         "alias": "penalty",
@@ -56,7 +56,7 @@ MADE: Final[Mapping[str, Made]] = {
     "caal_node.reply_parser.literal_parser.LiteralParser._unquoted": {"ends": ",)]}"},
     "caal_node.reply_parser.markers.MarkerTable.__init__": _kept_by_modules,
     "caal_node.reply_parser.syntax.values.BracketStyle.__init__": _kept_by_modules,
-    "caal_node.toolsets.calendar.ics_writer._has_zone": {"name": "Europe/Berlin"},
+    "caal_node.toolsets.calendar.ics_events._has_zone": {"name": "Europe/Berlin"},
     "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob": {"glob": "*a*b*[cd]?"},
     "mcp_bridge.discovery.bm25.Vocabulary.__init__": _kept_by_modules,
     "mcp_bridge.security.launcher_table._option": lambda: [
@@ -83,11 +83,11 @@ BOUNDED: Final = {
     "caal_node.core.tool_spec._LINE": tool_spec._LINE_CHARS,
     "caal_node.grounding.fact_check._BEGINS": fact_check._BEFORE_CHARS,
     "caal_node.reply_parser.parse_context._EXAMPLE": parse_context._TAIL_CHARS,
-    "caal_node.toolsets.calculator.toolset._LATER": calculator_toolset.TEXT_CHARS,
-    "caal_node.toolsets.calculator.toolset._OFFSET": calculator_toolset.TEXT_CHARS,
-    "caal_node.toolsets.calculator.expression._SHARE_OF": expression.TEXT_CHARS,
-    "caal_node.toolsets.calculator.units._PIECE": expression.TEXT_CHARS,
-    "caal_node.toolsets.lists.spoken_items._EDGE": spoken_items.EDGED_CHARS_MAX,
+    "caal_node.toolsets.calculator._LATER": calculator_toolset.TEXT_CHARS,
+    "caal_node.toolsets.calculator._OFFSET": calculator_toolset.TEXT_CHARS,
+    "caal_node.toolsets.calculator.arithmetic._SHARE_OF": arithmetic.TEXT_CHARS,
+    "caal_node.toolsets.calculator.units._PIECE": arithmetic.TEXT_CHARS,
+    "caal_node.toolsets.lists._EDGE": lists.EDGED_CHARS_MAX,
     "mcp_bridge.security.programs._VERSION": programs._VERSION_CHARS,
 }  # pyright: ignore[reportPrivateUsage]
 """Patterns whose work grows faster, and the most characters that each of them ever sees."""

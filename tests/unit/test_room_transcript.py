@@ -15,8 +15,15 @@ from caal_node.core.events import (
     ToolSourceChanged,
     UserSaid,
 )
-from caal_node.room.attributes import AGAIN_S, LAST_S, SET_DEADLINE_S, Attributes
-from caal_node.room.transcript import DRAIN_DEADLINE_S, SEND_DEADLINE_S, Transcript
+from caal_node.room.front_end import (
+    AGAIN_S,
+    DRAIN_DEADLINE_S,
+    LAST_S,
+    SEND_DEADLINE_S,
+    SET_DEADLINE_S,
+    Attributes,
+    Transcript,
+)
 from tests import virtual_loop
 
 STARTED = ToolCallStarted("c1", "pay", "mcp", "bank", {"iban": "DE00"})

@@ -37,7 +37,7 @@ from caal_node.redaction.settings import RedactionSettings
 from caal_node.room.trace_file import TraceFile
 from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
 from caal_node.toolsets.local_files.file_text import Passage
-from caal_node.toolsets.memory.toolset import FactFiles
+from caal_node.toolsets.memory import FactFiles
 from caal_node.toolsets.timers.entry import Entry
 from caal_node.toolsets.timers.store import TimerStore
 from mcp_bridge import ConfigError, NewTools, Pins, ServerConfig, load_servers

@@ -22,8 +22,8 @@ from mcp_bridge.core.sanitize import (
     visible_value,
 )
 from mcp_bridge.core.server_config import ServerSecrets
+from mcp_bridge.protocol.tool_listing import UnfitSchema, checked_schema
 from mcp_bridge.protocol.tool_results import normalise
-from mcp_bridge.security.tool_schemas import UnfitSchema, checked_schema
 
 SAID = 'p/4+s "w"ö rd\\9'
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.agent import CaalAgent
-from caal_node.cli.init import write_examples
+from caal_node.cli.new_files import write_examples
 from caal_node.config.env_file import read_env_file
 from caal_node.config.file import unknown_variables, variable
 from caal_node.config.removed import REMOVED

@@ -19,9 +19,8 @@ from livekit.agents import APIConnectOptions, APITimeoutError
 from numpy.typing import NDArray
 
 from caal_node.core.errors import ConfigError
-from caal_node.speech import whisper_stt
-from caal_node.speech.piper_tts import MAX_TEXT_CHARS, PiperTTS
-from caal_node.speech.whisper_stt import WhisperSTT
+from caal_node.speech import local_models
+from caal_node.speech.local_models import MAX_TEXT_CHARS, PiperTTS, WhisperSTT
 
 RATE = 22_050
 ONCE = APIConnectOptions(max_retry=0)
@@ -257,7 +256,7 @@ async def test_recognition_that_hangs_is_a_timeout_that_is_not_tried_again(
     whisper: StandInWhisper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whisper.gate.clear()
-    monkeypatch.setattr(whisper_stt, "DEADLINE_S", 0.01)
+    monkeypatch.setattr(local_models, "DEADLINE_S", 0.01)
     ears = WhisperSTT(tmp_path)
     try:
         with pytest.raises(APITimeoutError, match="too slow"):

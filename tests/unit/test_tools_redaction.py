@@ -26,7 +26,7 @@ from caal_node.tools.pipeline import (
 )
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.table import ToolTable
-from n8n.calls.auth import BasicAuth, JwtSecretAuth, secrets_of
+from n8n.calls.call import BasicAuth, JwtSecretAuth, secrets_of
 
 SECRET = "swordfish/47+äb"  # noqa: S105 - it opens nothing
 FORMS = (

@@ -10,7 +10,7 @@ import pytest
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.table import ToolTable
 from caal_node.tools.tool_search import VOCABULARY, ToolCatalog
-from mcp_bridge.embedding.base import Vectors, unit
+from mcp_bridge.embedding.embedders import Vectors, unit
 from mcp_bridge.embedding.semantic_index import SemanticIndex
 from tests.fifty_tools import tools as fifty_tools
 

@@ -16,10 +16,14 @@ from hypothesis import strategies as st
 from caal_node.core.errors import InvalidArguments
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.calculator import Calculator, CalculatorOptions
-from caal_node.toolsets.calculator.exact import CannotReckon, shown, spoken
-from caal_node.toolsets.calculator.expression import reckon
-from caal_node.toolsets.calculator.toolset import between, months_later, read_day
+from caal_node.toolsets.calculator import (
+    Calculator,
+    CalculatorOptions,
+    between,
+    months_later,
+    read_day,
+)
+from caal_node.toolsets.calculator.arithmetic import CannotReckon, reckon, shown, spoken
 from caal_node.toolsets.calculator.units import UNITS, convert
 
 NOW = datetime(2026, 11, 23, 20, tzinfo=ZoneInfo("Europe/Berlin"))

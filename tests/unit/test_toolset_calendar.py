@@ -24,10 +24,9 @@ from caal_node.toolsets.calendar.calendar_event import (
     said_time,
     said_times,
 )
+from caal_node.toolsets.calendar.ics_events import TooManyEvents
 from caal_node.toolsets.calendar.ics_process import BYTES_MAX
-from caal_node.toolsets.calendar.ics_text import TooManyEvents
-from caal_node.toolsets.calendar.known_calendars import FoundEvents
-from caal_node.toolsets.calendar.options import CalendarOptions
+from caal_node.toolsets.calendar.known_calendars import CalendarOptions, FoundEvents
 from caal_node.toolsets.calendar.toolset import (
     GAP,
     events_about,

@@ -20,11 +20,15 @@ from caal_node.core.errors import (
 from caal_node.toolsets.calendar import http_requests
 from caal_node.toolsets.calendar.dav_xml import entries_in
 from caal_node.toolsets.calendar.http_requests import CalendarRequests, LongAnswer, same_domain
-from caal_node.toolsets.calendar.ics_text import TooManyEvents
-from caal_node.toolsets.calendar.ics_writer import NewEvent
-from caal_node.toolsets.calendar.known_calendars import KnownCalendars, find_calendars
-from caal_node.toolsets.calendar.options import CalendarOptions
-from caal_node.toolsets.calendar.sources import FRESH_S, DavCalendar, IcsAddress
+from caal_node.toolsets.calendar.ics_events import NewEvent, TooManyEvents
+from caal_node.toolsets.calendar.known_calendars import (
+    FRESH_S,
+    CalendarOptions,
+    DavCalendar,
+    IcsAddress,
+    KnownCalendars,
+    find_calendars,
+)
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

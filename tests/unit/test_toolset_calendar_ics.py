@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 
 from caal_node.core.errors import ToolBroke
 from caal_node.models import child_process
-from caal_node.toolsets.calendar import ics_process, ics_reader, ics_text
+from caal_node.toolsets.calendar import ics_events, ics_process
 from caal_node.toolsets.calendar.calendar_event import CalendarEvent
+from caal_node.toolsets.calendar.ics_events import (
+    NewEvent,
+    TooManyEvents,
+    blocks_in,
+    calendar_of,
+    events_in,
+    with_event,
+)
 from caal_node.toolsets.calendar.ics_process import read_events
-from caal_node.toolsets.calendar.ics_reader import events_in
-from caal_node.toolsets.calendar.ics_text import TooManyEvents, blocks_in
-from caal_node.toolsets.calendar.ics_writer import NewEvent, calendar_of, with_event
-from caal_node.toolsets.calendar.sources import ADDED_TO_BYTES_MAX, IcsFile
+from caal_node.toolsets.calendar.known_calendars import ADDED_TO_BYTES_MAX, IcsFile
 
 OSLO = ZoneInfo("Europe/Oslo")
 NEW_YORK = ZoneInfo("America/New_York")
@@ -252,7 +257,7 @@ def test_a_series_without_bounds_is_left_out_at_once(
 def test_more_than_can_be_read_is_an_error_and_no_part_of_the_truth(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ics_reader, "OCCURRENCES_MAX", 3)
+    monkeypatch.setattr(ics_events, "OCCURRENCES_MAX", 3)
     events = [f"UID:{at}\nSUMMARY:x\nDTSTART:20260601T1{at}0000Z" for at in range(6)]
     with pytest.raises(ToolBroke, match="Home has too many events"):
         read(wrapped(*events))
@@ -284,7 +289,7 @@ def test_the_pieces_that_are_searched_at_once_change_nothing(
     whole = blocks_in(text, *days)
     assert len(whole.events) == 2
     for size in range(30, 400, 7):  # a line that begins an event is shorter
-        monkeypatch.setattr(ics_text, "PIECE_CHARS", size)
+        monkeypatch.setattr(ics_events, "PIECE_CHARS", size)
         assert blocks_in(text, *days) == whole
 
 
@@ -330,7 +335,7 @@ def test_300_000_categories_of_an_event_are_not_parsed_and_it_is_there() -> None
 def test_a_calendar_of_more_events_than_are_looked_at_says_what_helps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ics_text, "EVENTS_MAX", 3)
+    monkeypatch.setattr(ics_events, "EVENTS_MAX", 3)
     events = [f"UID:{at}\nSUMMARY:x\nDTSTART:20200601T1{at}0000Z" for at in range(4)]
     assert read(wrapped(*events[:3])) == []
     with pytest.raises(TooManyEvents) as caught:
@@ -342,8 +347,8 @@ def test_a_calendar_of_more_events_than_are_looked_at_says_what_helps(
 
 
 def test_no_more_events_are_parsed_than_a_span_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ics_reader, "OCCURRENCES_MAX", 3)
-    monkeypatch.setattr(ics_reader, "_parsed", lambda *_: pytest.fail("it was parsed"))
+    monkeypatch.setattr(ics_events, "OCCURRENCES_MAX", 3)
+    monkeypatch.setattr(ics_events, "_parsed", lambda *_: pytest.fail("it was parsed"))
     with pytest.raises(TooManyEvents, match="ask about a shorter time"):
         read(wrapped(*(f"UID:{at}\nDTSTART:20260601T1{at}0000Z" for at in range(6))))
 

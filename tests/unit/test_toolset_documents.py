@@ -20,17 +20,16 @@ from hypothesis import strategies as st
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolUnavailable
 from caal_node.core.events import Events, Source, SourcesCited
 from caal_node.tools.source import VerbatimResult
+from caal_node.toolsets import documents as toolset_module
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.documents import Documents, DocumentsOptions
-from caal_node.toolsets.documents import toolset as toolset_module
+from caal_node.toolsets.documents import Documents, DocumentsOptions, title_of, write_note
 from caal_node.toolsets.documents.passage_index import (
     IndexedDocument,
     PassageIndex,
     PassageSearch,
     question_words,
 )
-from caal_node.toolsets.documents.toolset import title_of, write_note
-from caal_node.toolsets.local_files.allowed_folders import AllowedPath
+from caal_node.toolsets.local_files.allowed_files import AllowedPath
 from caal_node.toolsets.local_files.file_text import (
     PASSAGE_CHARS,
     DocumentText,
@@ -39,7 +38,7 @@ from caal_node.toolsets.local_files.file_text import (
     passages_of,
 )
 from mcp_bridge.core.errors import EmbeddingUnavailable
-from mcp_bridge.embedding.base import Vectors, unit
+from mcp_bridge.embedding.embedders import Vectors, unit
 from tests.conversation import Heard
 from tests.small_pdf import small_pdf
 
@@ -248,7 +247,7 @@ async def test_a_file_that_has_not_changed_is_not_read_again(
     async def unread(file: object) -> None:
         raise AssertionError("it was read")
 
-    monkeypatch.setattr("caal_node.toolsets.documents.toolset.read_passages", unread)
+    monkeypatch.setattr("caal_node.toolsets.documents.read_passages", unread)
     assert await sources(documents(home), "F28") == ["Boiler manual, Fault codes"]
 
 
@@ -356,7 +355,7 @@ async def test_a_question_during_the_first_reading_is_told_to_wait(
     async def forever(file: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("caal_node.toolsets.documents.toolset.read_passages", forever)
+    monkeypatch.setattr("caal_node.toolsets.documents.read_passages", forever)
     monkeypatch.setattr(toolset_module, "FIRST_LOOK_S", 0.05)
     toolset = documents(home)
     await toolset.setup()

@@ -13,7 +13,7 @@ from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, Tool
 from caal_node.tools.effects import declared_effect
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.files import Files, FilesOptions, spoken_size
-from caal_node.toolsets.local_files.document_process import PART_CHARS
+from caal_node.toolsets.local_files.file_text import PART_CHARS
 from tests.small_pdf import small_pdf
 
 DAY = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -102,7 +102,7 @@ async def test_a_file_that_may_not_be_opened_is_said(
     def denied(self: object) -> Any:
         raise PermissionError(13, "Permission denied", "/a/path/nobody/may/hear")
 
-    monkeypatch.setattr("caal_node.toolsets.local_files.allowed_folders.AllowedPath.open", denied)
+    monkeypatch.setattr("caal_node.toolsets.local_files.allowed_files.AllowedPath.open", denied)
     with pytest.raises(ToolBroke, match="it cannot be opened") as caught:
         await read(files, "todo.txt")
     assert "nobody" not in str(caught.value)

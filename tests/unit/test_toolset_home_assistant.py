@@ -35,16 +35,18 @@ from caal_node.toolsets.home_assistant.devices import (
     Area,
     Device,
     Home,
+    HomeLink,
     Order,
     effect_of,
     exposed_entities,
     is_done,
     is_guarded,
+    lost,
     read_areas,
     read_devices,
     read_states,
+    too_talkative,
 )
-from caal_node.toolsets.home_assistant.link import HomeLink, lost, too_talkative
 from caal_node.toolsets.home_assistant.mcp_link import ROW_CHARS_MAX, home_of_context, intent_of
 from caal_node.toolsets.home_assistant.naming import Ambiguous, NotFound, find
 from caal_node.toolsets.home_assistant.spoken_states import records, sentence, which_sentence

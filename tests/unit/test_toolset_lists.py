@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolFailure
-from caal_node.toolsets.lists import Lists, ListsOptions
+from caal_node.toolsets.lists import Lists, ListsOptions, items_in, spoken_list
 from caal_node.toolsets.lists.markdown_list import items_of, match_item, with_added, with_done
-from caal_node.toolsets.lists.spoken_items import items_in, spoken_list
 
 NOTES = """# Shopping
 

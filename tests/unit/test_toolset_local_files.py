@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 
 from caal_node.core.errors import InvalidArguments, ToolRefused
 from caal_node.models import child_process
-from caal_node.toolsets.local_files import document_process, reader
-from caal_node.toolsets.local_files.allowed_folders import AllowedFolders, AllowedPath, find_path
-from caal_node.toolsets.local_files.document_process import answer
-from caal_node.toolsets.local_files.file_text import NoText, text_of
-from caal_node.toolsets.local_files.reader import read_part, read_passages
+from caal_node.toolsets.local_files import allowed_files, file_text
+from caal_node.toolsets.local_files.allowed_files import (
+    AllowedFolders,
+    AllowedPath,
+    find_path,
+    read_part,
+    read_passages,
+)
+from caal_node.toolsets.local_files.file_text import NoText, answer, text_of
 from tests.small_pdf import small_pdf
 
 
@@ -295,13 +299,13 @@ async def test_a_long_text_is_taken_apart_in_a_child_and_a_short_one_here(
     long = await at(tmp_path, name, b"# Valves\n" + sentence * (4_000_000 // len(sentence)))
     short = await at(tmp_path, f"short-{name}", b"# Valves\n" + sentence)
     handled = list[int]()
-    whole = document_process.answer
+    whole = file_text.answer
 
     def counted(data: bytes, *rest: str) -> Iterator[object]:
         handled.append(len(data))
         return whole(data, *rest)
 
-    monkeypatch.setattr(reader, "answer", counted)
+    monkeypatch.setattr(allowed_files, "answer", counted)
     found = await read_passages(long)
     text = " ".join(each.text for each in found.passages)
     assert text.count("washing machine") == 4_000_000 // len(sentence)  # to the last one
@@ -332,7 +336,7 @@ async def test_a_text_that_is_too_large_is_not_opened_and_says_what_helps(tmp_pa
 async def test_a_child_that_says_too_much_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "MAX_OUTPUT_BYTES", 10_000)
+    monkeypatch.setattr(allowed_files, "MAX_OUTPUT_BYTES", 10_000)
     file = await at(tmp_path, "a.txt", b"word " * 20_000)
     with pytest.raises(NoText, match="too much text"):
         await read_passages(file)
@@ -379,7 +383,7 @@ async def test_a_pdf_that_takes_for_ever_is_killed(
     endless = tmp_path / "endless.py"
     endless.write_text("while True: pass\n")
     monkeypatch.setattr(child_process, "_MAIN", endless)
-    monkeypatch.setattr(reader, "READ_S", 0.2)
+    monkeypatch.setattr(allowed_files, "READ_S", 0.2)
     (tmp_path / "a.pdf").write_bytes(b"x")
     file = AllowedFolders([tmp_path]).at("a.pdf")
     assert file is not None

@@ -19,12 +19,13 @@ from caal_node.core.caller import Caller
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolRefused
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools.source import VerbatimResult
+from caal_node.toolsets import memory
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.memory import Memory, MemoryOptions
-from caal_node.toolsets.memory import toolset as toolset_module
-from caal_node.toolsets.memory.toolset import (
+from caal_node.toolsets.memory import (
     FactFiles,
     FactPage,
+    Memory,
+    MemoryOptions,
     file_name,
     meant,
     outdated,
@@ -45,7 +46,7 @@ class Talk:
         services = ToolsetServices(state=state, timezone=UTC, now=lambda: NOW)
         self.memory = Memory(MemoryOptions(**options), services)
         self.speaker = ANNA
-        monkeypatch.setattr(toolset_module, "caller_of", lambda context: self.speaker)
+        monkeypatch.setattr(memory, "caller_of", lambda context: self.speaker)
 
     async def remember(self, fact: str) -> VerbatimResult:
         return await self.memory.remember_fact(context=SimpleNamespace(), fact=fact)
@@ -96,7 +97,7 @@ async def test_what_is_edited_by_hand_counts_and_stays(talk: Talk) -> None:
 async def test_a_file_that_is_deleted_is_forgotten(talk: Talk) -> None:
     await talk.remember("I like tea")
     talk.page.unlink()
-    assert (await talk.know()).words == toolset_module.NOTHING
+    assert (await talk.know()).words == memory.NOTHING
 
 
 async def test_a_fact_is_changed_by_saying_it_anew(talk: Talk) -> None:
@@ -124,7 +125,7 @@ async def test_a_fact_is_forgotten(talk: Talk) -> None:
     said = await talk.forget("my locker code")
     assert said.words == "I've forgotten that your locker code is 4711."
     assert "4711" not in talk.page.read_text()
-    assert (await talk.know("locker code")).words == toolset_module.NOTHING_ABOUT
+    assert (await talk.know("locker code")).words == memory.NOTHING_ABOUT
 
 
 async def test_nothing_is_forgotten_where_two_may_be_meant(talk: Talk) -> None:
@@ -137,7 +138,7 @@ async def test_nothing_is_forgotten_where_two_may_be_meant(talk: Talk) -> None:
 
 async def test_nothing_is_forgotten_that_was_not_told(talk: Talk) -> None:
     await talk.remember("I like tea")
-    assert (await talk.forget("my blood type")).words == toolset_module.NOTHING_ABOUT
+    assert (await talk.forget("my blood type")).words == memory.NOTHING_ABOUT
     assert len((await talk.know()).value) == 1
 
 
@@ -150,7 +151,7 @@ async def test_everything_is_told_where_nothing_is_named(talk: Talk, about: str)
 @pytest.mark.parametrize("fact", ["", "everything", "all about me"])
 async def test_nothing_is_forgotten_wholesale(talk: Talk, fact: str) -> None:
     await talk.remember("I like tea")
-    assert (await talk.forget(fact)).words == toolset_module.ONE_AT_A_TIME
+    assert (await talk.forget(fact)).words == memory.ONE_AT_A_TIME
     assert len((await talk.know()).value) == 1
 
 
@@ -165,8 +166,8 @@ async def test_many_facts_go_to_the_model_as_data(talk: Talk) -> None:
 async def test_nobody_hears_what_another_has_told(talk: Talk) -> None:
     await talk.remember("my locker code is 4711")
     talk.speaker = BEN
-    assert (await talk.know("locker code")).words == toolset_module.NOTHING_ABOUT
-    assert (await talk.forget("locker code")).words == toolset_module.NOTHING_ABOUT
+    assert (await talk.know("locker code")).words == memory.NOTHING_ABOUT
+    assert (await talk.forget("locker code")).words == memory.NOTHING_ABOUT
     await talk.remember("my locker code is 1")
     talk.speaker = ANNA
     assert "4711" in (await talk.know("locker code")).words
@@ -235,7 +236,7 @@ async def test_a_folder_that_cannot_be_written_is_said(
     talk = Talk(monkeypatch, tmp_path, folder=tmp_path / "file" / "memory")
     with pytest.raises(ToolBroke) as caught:
         await talk.remember("I like tea")
-    assert caught.value.words == toolset_module.UNREADABLE
+    assert caught.value.words == memory.UNREADABLE
     with pytest.raises(ConfigError, match="cannot be written"):
         await talk.memory.check()
 

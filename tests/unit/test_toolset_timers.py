@@ -20,10 +20,17 @@ from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.timers import Timers
-from caal_node.toolsets.timers.entry import Entry, days_words, next_due, plain_name, split_repeat
-from caal_node.toolsets.timers.sentences import LOST_WORDS, length_words, missed_words
-from caal_node.toolsets.timers.toolset import entries_meant
+from caal_node.toolsets.timers import Timers, entries_meant
+from caal_node.toolsets.timers.entry import (
+    LOST_WORDS,
+    Entry,
+    days_words,
+    length_words,
+    missed_words,
+    next_due,
+    plain_name,
+    split_repeat,
+)
 from tests.timer_stand_ins import BERLIN, START, HeardAnnouncer, MovedTime, services_of
 
 NOW = START.astimezone(BERLIN)

@@ -19,9 +19,21 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.http_service import LateClient
-from caal_node.toolsets.weather import Weather
+from caal_node.toolsets.weather import (
+    TOO_FAR,
+    WHICH_PLACE,
+    Place,
+    Weather,
+    WeatherOptions,
+    choose,
+    coordinates_in,
+    is_here,
+    names_in,
+    place_said,
+    subject_said,
+    time_said,
+)
 from caal_node.toolsets.weather.outlook import Outlook, read_forecast
-from caal_node.toolsets.weather.places import Place, choose, coordinates_in, is_here, names_in
 from caal_node.toolsets.weather.sentences import (
     BRITISH,
     IMPERIAL,
@@ -32,14 +44,6 @@ from caal_node.toolsets.weather.sentences import (
     day_name,
     units_of,
     words_of,
-)
-from caal_node.toolsets.weather.toolset import (
-    TOO_FAR,
-    WHICH_PLACE,
-    WeatherOptions,
-    place_said,
-    subject_said,
-    time_said,
 )
 from tests.weather_service import forecast_body, weather_service
 

@@ -15,21 +15,22 @@ from caal_node.core.events import Event, Events, Source, SourcesCited, from_json
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.web_search import WebSearch, toolset
-from caal_node.toolsets.web_search.engine import (
+from caal_node.toolsets.web_search import (
+    NOTHING,
+    FoundPages,
+    WebSearch,
+    WebSearchOptions,
+    page_said,
+    passages,
+    spoken_sources,
+)
+from caal_node.toolsets.web_search.engines import (
     FoundPage,
     SearchResults,
     cut_text,
     plain_text,
 )
 from caal_node.toolsets.web_search.page_fetch import FetchedPage
-from caal_node.toolsets.web_search.toolset import (
-    FoundPages,
-    WebSearchOptions,
-    page_said,
-    passages,
-    spoken_sources,
-)
 from tests.conversation import Heard
 
 FINAL = FoundPage("Blue team wins", "https://www.example.org/a", "They won 2-1.", "2026-11-22")
@@ -87,7 +88,7 @@ async def test_a_search_gives_a_few_results_without_their_addresses() -> None:
 
 async def test_where_nothing_is_found_a_person_hears_so_without_the_model() -> None:
     assert await web_search(SearchResults("zzz")).web_search(query="zzz") == VerbatimResult(
-        {"results": []}, toolset.NOTHING
+        {"results": []}, NOTHING
     )
 
 
@@ -242,7 +243,7 @@ def test_wrong_options_name_the_key(options: dict[str, Any], wrong: str) -> None
 
 
 def test_a_missing_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolset, "find_spec", dict[str, object]().get)
+    monkeypatch.setattr("caal_node.toolsets.web_search.find_spec", dict[str, object]().get)
     with pytest.raises(ConfigError, match=r"pip install 'caal-node\[web\]'"):
         web_search()
 

@@ -27,11 +27,8 @@ from caal_node.core.errors import (
 from caal_node.network.policy import parse_policy
 from caal_node.toolsets import http_service
 from caal_node.toolsets.http_service import LateClient, ServiceRefused
-from caal_node.toolsets.web_search import brave, duckduckgo, searxng
-from caal_node.toolsets.web_search.brave import Brave
-from caal_node.toolsets.web_search.duckduckgo import DuckDuckGo
-from caal_node.toolsets.web_search.engine import WORDS
-from caal_node.toolsets.web_search.searxng import SearXNG
+from caal_node.toolsets.web_search import engines
+from caal_node.toolsets.web_search.engines import WORDS, Brave, DuckDuckGo, SearXNG
 
 RECORDED: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "data" / "web_search" / "searxng.json").read_text()
@@ -92,14 +89,14 @@ async def test_searxng_is_asked_for_json_and_its_pages_are_read() -> None:
 
 
 def test_searxng_s_own_answer_is_read_in_its_old_and_its_new_form() -> None:
-    assert searxng.read_results("q", RECORDED["answer"]).answer
-    assert searxng.read_results("q", {"answers": ["42"]}).answer == "42"
+    assert engines.searxng_results("q", RECORDED["answer"]).answer
+    assert engines.searxng_results("q", {"answers": ["42"]}).answer == "42"
     box = {"infoboxes": [{"infobox": "Fuji", "content": "A mountain."}]}
-    assert searxng.read_results("q", box).answer == "Fuji: A mountain."
+    assert engines.searxng_results("q", box).answer == "Fuji: A mountain."
 
 
 def test_searxng_that_finds_nothing_is_no_error() -> None:
-    assert searxng.read_results("q", RECORDED["nothing"]).is_empty
+    assert engines.searxng_results("q", RECORDED["nothing"]).is_empty
 
 
 async def test_searxng_whose_engines_all_fail_is_unavailable() -> None:
@@ -129,7 +126,7 @@ async def test_brave_gets_its_key_in_a_header_and_its_pages_are_read() -> None:
     )
     assert asked[0].headers["x-subscription-token"] == "k3y"
     assert "k3y" not in str(asked[0].url)
-    assert len(asked[0].url.params["q"].split()) == brave.QUERY_WORDS
+    assert len(asked[0].url.params["q"].split()) == engines.QUERY_WORDS
     assert asked[0].url.params["country"] == "GB"
 
 
@@ -180,7 +177,7 @@ async def test_an_answer_that_is_no_object_is_told_as_such(body: str) -> None:
 
 @given(st.dictionaries(st.sampled_from(["results", "answers", "infoboxes", "web"]), JSON_VALUES))
 def test_whatever_a_service_sends_is_read(body: dict[str, Any]) -> None:
-    for read in (searxng.read_results, brave.read_results):
+    for read in (engines.searxng_results, engines.brave_results):
         found = read("q", body)
         assert all(each.site and each.title for each in found.results)
 
@@ -194,7 +191,7 @@ def test_a_page_comes_once_and_only_from_the_web() -> None:
         {"title": "D", "href": "https://[broken/", "body": "text"},
         "no row",
     ]
-    found = duckduckgo.read_results("q", rows)
+    found = engines.duckduckgo_results("q", rows)
     assert [each.title for each in found.results] == ["A", "b.example"]
 
 
@@ -202,7 +199,7 @@ async def test_duckduckgo_is_not_asked_where_the_network_is_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(duckduckgo, "policies", lambda: (parse_policy("lan"),))
+    monkeypatch.setattr(engines, "policies", lambda: (parse_policy("lan"),))
     with pytest.raises(NetworkRefused):
         await DuckDuckGo(lambda query: asked.append(query) or []).search("q")
     assert asked == []

@@ -19,7 +19,7 @@ from caal_node.core.errors import ToolRefused
 from caal_node.toolsets import edited_file
 from caal_node.toolsets.edited_file import change_text, new_text
 from caal_node.toolsets.lists import ListFolder
-from caal_node.toolsets.local_files.allowed_folders import AllowedFolders
+from caal_node.toolsets.local_files.allowed_files import AllowedFolders
 
 CAP = 10_000
 

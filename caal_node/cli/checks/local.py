@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from caal_node import speech, weights
-from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, warn
+from caal_node.cli.checks import Finding, fail, fail_from, in_thread, ok, warn
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.config.file import unknown_variables
 from caal_node.config.instructions import instructions_of

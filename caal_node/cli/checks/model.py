@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from caal_node.cli.checks.check import Finding, fail, fail_from, in_thread, ok, warn
+from caal_node.cli.checks import Finding, fail, fail_from, in_thread, ok, warn
 from caal_node.config.settings import Settings
 from caal_node.core.addresses import CLOUD, is_loopback, parse_reference
 from caal_node.core.errors import CaalError, ConfigError
-from caal_node.evaluation.strategy_choice import StrategyChoice, Validity, choose
+from caal_node.evaluation.model_profiles import StrategyChoice, Validity, choose
 from caal_node.factories import make_llm
 from caal_node.http_client import UnfitAnswer, open_client
 from caal_node.models.backends.cloud import load_plugin

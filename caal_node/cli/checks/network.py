@@ -10,7 +10,7 @@ from urllib.request import getproxies_environment
 
 import mcp_bridge
 from caal_node import weights
-from caal_node.cli.checks.check import Finding, fail, in_thread, ok, warn
+from caal_node.cli.checks import Finding, fail, in_thread, ok, warn
 from caal_node.config.mcp_file import load_mcp_servers
 from caal_node.config.settings import Settings
 from caal_node.core.addresses import ModelReference

@@ -1,6 +1,6 @@
 """`caal-node demo` sets up a spoken conversation, from microphone to loudspeaker, and holds it.
 
-It is held in a scene: a real room (`room_scene`) or a loop inside this process (`local_scene`).
+It is held in a scene: a real room, or a loop inside this process (`scenes.py`).
 Each request is spoken there, and what comes of it is counted.
 """
 
@@ -26,11 +26,16 @@ import psutil
 from rich.console import Console
 
 from caal_node import weights
-from caal_node.cli.checks.check import Finding, fail, in_thread, ok, warn
-from caal_node.cli.demo.audio import AudioTimeline, SpokenRequest, load_requests
+from caal_node.cli.checks import Finding, fail, in_thread, ok, warn
 from caal_node.cli.demo.livekit_server import LiveKitServer, find_server, obtain_server
-from caal_node.cli.demo.local_scene import LocalScene
-from caal_node.cli.demo.room_scene import RoomScene, WorkerProcess
+from caal_node.cli.demo.scenes import (
+    AudioTimeline,
+    LocalScene,
+    RoomScene,
+    SpokenRequest,
+    WorkerProcess,
+    load_requests,
+)
 from caal_node.cli.demo.servers import (
     WEIGHT,
     choose_model,

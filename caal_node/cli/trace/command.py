@@ -4,19 +4,273 @@ from __future__ import annotations
 
 import io
 import json
-from collections import deque
-from collections.abc import Iterable, Sequence
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
+from rich.text import Text
 
 from caal_node.cli.output import console
-from caal_node.cli.trace.picture import LEGEND, Picture, picture_of, print_pictures
-from caal_node.cli.trace.turn_times import REQUEST, TraceLine, TurnTimes, read_trace, times_of
+from caal_node.cli.trace.turn_times import (
+    REQUEST,
+    CallTimes,
+    RequestTimes,
+    TraceLine,
+    TurnTimes,
+    read_trace,
+    times_of,
+)
 from caal_node.core.errors import ConfigError
+
+# The picture of a turn, before it is drawn: a lane for each thing, with bars and marks in seconds.
+#
+# A bar's light part is waiting (for the first token, for the first sound), its solid part the thing
+# itself.
+
+# Draws turns as lines of text: for a terminal of any width, without colour, and in ASCII.
+
+LABEL: Final = 14
+"""Columns of a lane's name; a longer one is cut."""
+NOTE: Final = 27
+"""Columns of what is said of a lane."""
+BAR_MIN: Final = 16
+BAR_MAX: Final = 100
+STYLES: Final[dict[LaneKind, str]] = {
+    "person": "cyan",
+    "words": "dim",
+    "request": "blue",
+    "tool": "magenta",
+    "cue": "yellow",
+    "voice": "green",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    light: str
+    solid: str
+    mark: str
+    first_word: str
+
+
+_UNICODE: Final = _Signs("░", "█", "◆", "│")
+_ASCII: Final = _Signs(".", "#", "*", "|")
+
+
+def print_pictures(out: Console, pictures: Iterable[Picture]) -> None:
+    """Print each picture, with a line between two."""
+    # In a file without an encoding of its own, as on a dumb terminal, letters must do.
+    signs = _ASCII if out.options.ascii_only else _UNICODE
+    columns = min(max(out.width - LABEL - NOTE - 2, BAR_MIN), BAR_MAX)
+    for number, picture in enumerate(pictures):
+        if number:
+            out.print()
+        for line in _lines(picture, columns, signs):
+            out.print(line)
+
+
+def _lines(picture: Picture, columns: int, signs: _Signs) -> Iterable[Text]:
+    across = (columns - 1) / max(picture.end_s - picture.begin_s, 1e-3)
+
+    def place(at_s: float) -> int:
+        return min(max(round((at_s - picture.begin_s) * across), 0), columns - 1)
+
+    yield Text(_printable(picture.title), style="bold")
+    for lane in picture.lanes:
+        cells = [" "] * columns
+        if picture.first_word_s is not None:
+            cells[place(picture.first_word_s)] = signs.first_word
+        for bar in lane.bars:
+            begin, solid, end = map(place, (bar.begin_s, bar.solid_s, bar.end_s))
+            cells[begin : end + 1] = signs.light * (solid - begin) + signs.solid * (end + 1 - solid)
+        for mark_s in lane.marks_s:
+            cells[place(mark_s)] = signs.mark
+        yield Text.assemble(
+            f"{_fitted(lane.label, LABEL)} ",
+            ("".join(cells), STYLES[lane.kind]),
+            (f" {_fitted(lane.note, NOTE).rstrip()}", "dim"),
+        )
+    yield Text(" " * (LABEL + 1) + _axis(picture, columns, place), style="dim")
+
+
+def _axis(picture: Picture, columns: int, place: Callable[[float], int]) -> str:
+    """Return a line of seconds below their places; a number that does not fit is left out."""
+    cells = [" "] * (columns + NOTE)
+    shown = ticks(picture.begin_s, picture.end_s)
+    free = 0
+    for tick in shown:
+        label = tick_label(tick, shown)
+        at = max(place(tick) - len(label) // 2, 0)
+        if at >= free:
+            cells[at : at + len(label)] = label
+            free = at + len(label) + 1
+    return "".join(cells).rstrip() + " s"
+
+
+def _fitted(text: str, columns: int) -> str:
+    """Return `text` in so many columns; letters of some scripts take two."""
+    text = _printable(text)
+    if cell_len(text) > columns:
+        text = f"{set_cell_size(text, columns - 1)}~"
+    return set_cell_size(text, columns)
+
+
+def _printable(text: str) -> str:
+    """Return `text` without what a terminal would obey and a picture may not hold."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+LaneKind: TypeAlias = Literal["person", "words", "request", "tool", "cue", "voice"]
+
+SPEECH_S: Final = 1.0
+"""Seconds of the person's speech that are shown: only its end matters."""
+LANES_MAX: Final = 24
+"""Lanes of one turn: a turn of eight rounds with a call each."""
+TICKS_MAX: Final = 10
+NAMES_SHOWN: Final = 3
+"""Found tools that are named in a lane; the others are counted."""
+LEGEND: Final = "light: waiting; solid: the thing itself; line: first word; 0: end of speech"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """From `begin_s` to `solid_s` it is light, from there to `end_s` solid."""
+
+    begin_s: float
+    solid_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    kind: LaneKind
+    label: str
+    note: str
+    bars: tuple[Bar, ...] = ()
+    marks_s: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    title: str
+    lanes: tuple[Lane, ...]
+    begin_s: float
+    end_s: float
+    first_word_s: float | None
+
+
+def picture_of(turn: TurnTimes) -> Picture:
+    """Return the lanes of a turn, in the order in which they begin."""
+    lanes: list[Lane] = []
+    if (spoke := turn.speech_begin_s) is not None:
+        begin = max(spoke, -SPEECH_S)
+        lanes.append(
+            Lane("person", "person", f"spoke for {seconds(-spoke)}", (Bar(begin, begin, 0.0),))
+        )
+        known = turn.words_s if turn.transcribed_s is None else turn.transcribed_s
+        note = f"words {seconds(known)}, turn {seconds(turn.words_s)}"
+        lanes.append(Lane("words", "listening", note, (Bar(0.0, 0.0, turn.words_s),)))
+    middle = [
+        *((told.at_s, _told_lane(told.at_s, told.names)) for told in turn.tools_told),
+        *(
+            (each.begin_s, _request_lane(each, number if len(turn.requests) > 1 else 0))
+            for number, each in enumerate(turn.requests, 1)
+        ),
+        *((each.begin_s, _call_lane(each, turn.end_s)) for each in turn.calls),
+    ]
+    if turn.cues:
+        kinds = Counter(cue.kind for cue in turn.cues)
+        note = ", ".join(kind if n == 1 else f"{n} {kind}" for kind, n in kinds.items())
+        marks = tuple(cue.at_s for cue in turn.cues)
+        middle.append((marks[0], Lane("cue", "cue", f"{note}, {seconds(marks[0])}", (), marks)))
+    lanes += (lane for _, lane in sorted(middle, key=lambda pair: pair[0]))
+    lanes += _voice_lanes(turn)
+    if len(lanes) > LANES_MAX:
+        more = len(lanes) - LANES_MAX + 1
+        lanes[LANES_MAX - 2 : -1] = [Lane("words", "...", f"{more} lanes more")]
+    ends = [turn.end_s, *(bar.end_s for lane in lanes for bar in lane.bars)]
+    begin = min([turn.begin_s, *(bar.begin_s for lane in lanes for bar in lane.bars)])
+    return Picture(_title(turn), tuple(lanes), begin, max(ends), turn.first_word_s)
+
+
+def _title(turn: TurnTimes) -> str:
+    first = turn.first_word_s
+    said = "no word" if first is None else f"first word after {seconds(first)}"
+    if (last := turn.last_word_s) is not None:
+        said += f", last after {seconds(last)}"
+    tools = ", ".join(dict.fromkeys(call.tool for call in turn.calls))
+    return f"Turn {turn.number}, {tools or 'no tool'}: {said}"
+
+
+def _request_lane(request: RequestTimes, number: int) -> Lane:
+    begin = request.begin_s
+    first = request.end_s if request.first_s is None else request.first_s
+    said = [] if request.outcome == "ok" else [request.outcome]
+    said.append("nothing came" if request.first_s is None else f"first {seconds(first - begin)}")
+    if (prompt := request.prompt_tokens) is not None:
+        read = max(0, prompt - (request.cached_tokens or 0))
+        said.append(f"{prompt} tokens" if read == prompt else f"read {read}/{prompt}")
+    label = f"request {number}" if number else "request"
+    return Lane("request", label, ", ".join(said), (Bar(begin, first, request.end_s),))
+
+
+def _call_lane(call: CallTimes, turn_end_s: float) -> Lane:
+    end = turn_end_s if call.end_s is None else call.end_s
+    note = "still runs" if call.end_s is None else seconds(end - call.begin_s)
+    if call.outcome not in (None, "ok"):
+        note += f", {call.outcome}"
+    return Lane("tool", call.tool, note, (Bar(call.begin_s, call.begin_s, end),))
+
+
+def _told_lane(at_s: float, names: tuple[str, ...]) -> Lane:
+    more = len(names) - NAMES_SHOWN
+    shown = ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return Lane("tool", "tools told", shown, (), (at_s,))
+
+
+def _voice_lanes(turn: TurnTimes) -> Iterable[Lane]:
+    if not turn.voices and turn.sentences_s:  # an older trace knows nothing of voices
+        note = f"to be spoken {seconds(turn.sentences_s[0])}"
+        yield Lane("voice", "sentences", note, (), turn.sentences_s)
+    if not turn.voices:
+        return
+    bars: list[Bar] = []
+    for voice in turn.voices:
+        given = voice.begin_s if voice.given_s is None else min(voice.given_s, voice.begin_s)
+        bars.append(Bar(given, voice.begin_s, turn.end_s if voice.end_s is None else voice.end_s))
+    first = turn.voices[0]
+    note = f"from {seconds(first.begin_s)}" + ("" if first.heard else ", written")
+    yield Lane("voice", "voice", note, tuple(bars))
+
+
+def seconds(value: float) -> str:
+    """Return a time as words: with two digits below 10 s, and one above."""
+    return f"{value:.2f} s" if abs(value) < 9.995 else f"{value:.1f} s"
+
+
+def ticks(begin_s: float, end_s: float) -> list[float]:
+    """Return round seconds between the two, at most TICKS_MAX + 1."""
+    length = max(end_s - begin_s, 1e-3)
+    step = 10.0 ** math.floor(math.log10(length / TICKS_MAX))
+    step = next(
+        step * factor for factor in (1, 2, 5, 10, 20) if length / (step * factor) <= TICKS_MAX
+    )
+    first, last = math.ceil(begin_s / step), math.floor(end_s / step)
+    return [number * step for number in range(first, last + 1)]
+
+
+def tick_label(value: float, all_ticks: list[float]) -> str:
+    """Return a tick's number with the digits that tell it from its neighbours."""
+    step = all_ticks[1] - all_ticks[0] if len(all_ticks) > 1 else 1.0
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    return f"{value:.{digits}f}" if value else "0"
+
 
 # Finds the turns in a trace.
 #

@@ -12,8 +12,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
-from caal_node.toolsets.calculator.exact import CannotReckon, Value, bounded, spoken
-from caal_node.toolsets.calculator.expression import check_length, reckon, with_digits
+from caal_node.toolsets.calculator.arithmetic import (
+    CannotReckon,
+    Value,
+    bounded,
+    check_length,
+    reckon,
+    spoken,
+    with_digits,
+)
 
 Measures: TypeAlias = Literal["us", "imperial"]
 PARTS_MAX: Final = 6

@@ -24,9 +24,8 @@ from caal_node.toolsets.calendar.calendar_event import (
     said_times,
     said_when,
 )
-from caal_node.toolsets.calendar.ics_writer import NewEvent
-from caal_node.toolsets.calendar.known_calendars import FoundEvents, KnownCalendars
-from caal_node.toolsets.calendar.options import CalendarOptions
+from caal_node.toolsets.calendar.ics_events import NewEvent
+from caal_node.toolsets.calendar.known_calendars import CalendarOptions, FoundEvents, KnownCalendars
 from caal_node.toolsets.when import When, asked_length, asked_when, at_wall_clock, later
 
 # What of a span of time the events in it leave free.

@@ -22,7 +22,7 @@ import numpy as np
 from caal_node.core.private_database import is_damage, open_database
 from caal_node.toolsets.local_files.file_text import Passage
 from mcp_bridge.core.errors import EmbeddingUnavailable
-from mcp_bridge.embedding.base import Embedder, Vectors
+from mcp_bridge.embedding.embedders import Embedder, Vectors
 
 # Finds the passages that answer a question, by its words and, where an embedding is on, by what it
 # means; and says where there are none.

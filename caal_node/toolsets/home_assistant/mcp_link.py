@@ -18,22 +18,20 @@ import yaml
 from caal_node.core.errors import InvalidArguments
 from caal_node.http_client import TooLongAnswer, open_client, tls_for
 from caal_node.toolsets.home_assistant.devices import (
+    CALL_S,
     DEVICES_MAX,
     NAME_CHARS,
     NAMES_MAX,
+    NOT_TAKEN,
     STATE_CHARS,
     Area,
     Device,
     Home,
+    HomeLink,
     Order,
     can_be_seen,
-    is_done,
-)
-from caal_node.toolsets.home_assistant.link import (
-    CALL_S,
-    NOT_TAKEN,
-    HomeLink,
     failed,
+    is_done,
     lost,
     settle_s,
     too_talkative,

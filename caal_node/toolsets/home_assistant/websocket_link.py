@@ -25,20 +25,18 @@ from websockets.exceptions import (
 from websockets.frames import CloseCode
 
 from caal_node.toolsets.home_assistant.devices import (
+    CALL_S,
     Device,
     Home,
+    HomeLink,
     Order,
     can_be_seen,
     exposed_entities,
+    failed,
     is_done,
+    lost,
     read_areas,
     read_devices,
-)
-from caal_node.toolsets.home_assistant.link import (
-    CALL_S,
-    HomeLink,
-    failed,
-    lost,
     settle_s,
     too_talkative,
     turned_away,

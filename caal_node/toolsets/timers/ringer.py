@@ -18,8 +18,14 @@ from livekit.agents.utils import aio
 
 from caal_node.core.errors import ToolBroke
 from caal_node.toolsets.base import ToolsetServices
-from caal_node.toolsets.timers.entry import Entry, Kind, next_time
-from caal_node.toolsets.timers.sentences import LOST_WORDS, missed_words, ring_words
+from caal_node.toolsets.timers.entry import (
+    LOST_WORDS,
+    Entry,
+    Kind,
+    missed_words,
+    next_time,
+    ring_words,
+)
 from caal_node.toolsets.timers.store import TimerStore
 
 Pause: TypeAlias = Callable[[asyncio.Event, float], Awaitable[None]]

@@ -1,4 +1,4 @@
-"""The tools of `memory`: remember a fact, say what is known, and forget one."""
+"""The toolset `memory`: remember a fact, say what is known, and forget one."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""An embedder in this process: all-MiniLM-L6-v2, of 22 million parameters and 384 dimensions.
-
-It reads English, and is at https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 under
-Apache-2.0. A text of forty word pieces takes some 20 ms of one core. The model is that of Devlin et
-al., "BERT" (https://arxiv.org/abs/1810.04805), in numpy, with its layers in the names and the order
-of its published weights. A text's vector is the mean over its word pieces, as in Reimers and
-Gurevych, "Sentence-BERT" (https://arxiv.org/abs/1908.10084).
-"""
+"""What makes vectors of texts: the interface of all, and the model that runs in this process."""
 
 from __future__ import annotations
 
@@ -15,17 +8,60 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.core.files import read_capped
-from mcp_bridge.embedding.base import Vectors, unit
+
+# The interface of a model in this process, or of a server.
+
+Vectors: TypeAlias = NDArray[np.float32]
+"""Vectors of shape (texts, dimensions), or (dimensions,) for one text.
+
+Each is of unit length, so the product of two is the cosine between them.
+"""
+_MIN_LENGTH: Final = np.float32(1e-6)
+"""A length that rounding alone can leave."""
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """Scale each vector to length one; one without a direction stays as it is."""
+    squares: Vectors = (vectors * vectors).sum(axis=-1, keepdims=True)
+    lengths: Vectors = np.maximum(np.sqrt(squares), _MIN_LENGTH)
+    return vectors / lengths
+
+
+class Embedder(Protocol):
+    """Makes vectors of texts. It may be asked for several batches at once, and decides itself how
+    many it works on at a time."""
+
+    @property
+    def name(self) -> str:
+        """The model's name and version: vectors of different names cannot be compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row for each text, in their order. Long texts are cut to what the model reads.
+
+        Raises:
+            EmbeddingUnavailable: The texts cannot be embedded; the message says why.
+        """
+        ...
+
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+# The model in this process: all-MiniLM-L6-v2, of 22 million parameters and 384 dimensions.
+#
+# It reads English, and is at https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 under
+# Apache-2.0. A text of forty word pieces takes some 20 ms of one core. The model is that of Devlin
+# et al., "BERT" (https://arxiv.org/abs/1810.04805), in numpy, with its layers in the names and the
+# order of its published weights. A text's vector is the mean over its word pieces, as in Reimers
+# and Gurevych, "Sentence-BERT" (https://arxiv.org/abs/1908.10084).
 
 NAME: Final = "all-MiniLM-L6-v2"
 WEIGHTS: Final = "model.safetensors"

@@ -1,4 +1,4 @@
-"""Which files may be read or made: in the folders that the owner names, and nothing beside them.
+"""Reads and makes files in the folders that the owner names, and nothing beside them.
 
 A link is followed first, and what it leads to is judged. The file is then opened along the judged
 path, folder by folder and without following anything, so that a link which is put there meanwhile
@@ -9,7 +9,10 @@ and programs' own files are kept.
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import importlib.util
+import json
 import os
 import re
 import stat
@@ -21,77 +24,24 @@ from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 
 from pydantic import BeforeValidator
 
-from caal_node.core.errors import InvalidArguments, ToolRefused
+from caal_node.core.errors import ConfigError, InvalidArguments, ToolRefused
+from caal_node.models.child_process import AT_ONCE_BYTES, TooMuchSaid, answer_of
 from caal_node.policy.heard_words import stem
 from caal_node.toolsets.base import OptionPath
-from caal_node.toolsets.local_files.file_text import spoken_title
+from caal_node.toolsets.local_files.file_text import (
+    MAX_FILE_BYTES,
+    MAX_TEXT_BYTES,
+    PASSAGES,
+    PDF,
+    NoText,
+    Passage,
+    answer,
+    spoken_title,
+    too_large,
+)
 from mcp_bridge.core.files import open_regular
 
-# Finds a file or a folder by what a person calls it: "the pancake recipe", "recipes/pancakes.md".
-#
-# A path is taken as it is. Else the words are compared with the names of all files in the allowed
-# folders, without endings and marks.
-
-MAX_CHARS: Final = 1_000
-"""Characters of what a file is called."""
-MAX_NAMED: Final = 8
-"""Names that a message for the model lists."""
-_WORD: Final = re.compile(r"[^\W_]+")
-_SMALL: Final = frozenset(
-    """a about an called document file folder for from in list md my named note of on open our pdf
-    please read show text that the this to txt what which with your""".split()  # noqa: SIM905 - a list of words reads better as words
-)
-
-
-def find_path(folders: AllowedFolders, said: str, *, folder: bool) -> AllowedPath:
-    """Return the one file, or folder, that a person means. It reads the disk.
-
-    Raises:
-        InvalidArguments: There is none, or there are several; the message names those.
-        ToolRefused: It is outside of the allowed folders.
-    """
-    path = said.strip().strip("\"'`")
-    kind = "folder" if folder else "file"
-    if not path or len(path) > MAX_CHARS or "\0" in path:
-        raise InvalidArguments(f"Say which {kind}.")
-    found = folders.at(path)
-    if found is not None and found.is_folder is folder:
-        return found
-    named = _named(path, [each for each in folders.walk() if each.is_folder is folder])
-    if len(named) == 1:
-        return named[0]
-    if not named:
-        raise InvalidArguments(f"There is no {kind} {path!r}; list_directory shows what there is.")
-    names = ", ".join(each.shown for each in named[:MAX_NAMED])
-    raise InvalidArguments(f"Several {kind}s may be meant; ask which, or take one of: {names}.")
-
-
-def _named(said: str, paths: Sequence[AllowedPath]) -> list[AllowedPath]:
-    """Return the paths that the words fit: those called just so, else those that have them all, and
-    one of them in the name itself."""
-    wanted = _words(said)
-    own = [(each, _words(spoken_title(each.name))) for each in paths]
-    just_so = [each for each, words in own if words == wanted]
-    some = [each for each, words in own if words & wanted and wanted <= _words(each.shown)]
-    return (just_so or some) if wanted else []
-
-
-def _words(text: str) -> frozenset[str]:
-    found = _WORD.findall(text.casefold())
-    return frozenset(stem(word) for word in found if word not in _SMALL)
-
-
-# The option of a toolset that takes folders: a list, or a line with commas as it is typed.
-
-
-def _parts(value: Any) -> Any:
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return value
-
-
-Folders: TypeAlias = Annotated[tuple[OptionPath, ...], BeforeValidator(_parts)]
-
+# The folders and what is in them.
 
 MAX_ENTRIES: Final = 20_000
 """Files and folders that are looked at in one walk: a large household's, in half a second."""
@@ -300,3 +250,160 @@ def _names(folders: Sequence[Path]) -> list[str]:
             wanted, number = f"{name} {number}", number + 1
         names.append(wanted)
     return names
+
+
+# Finds a file or a folder by what a person calls it: "the pancake recipe", "recipes/pancakes.md".
+#
+# A path is taken as it is. Else the words are compared with the names of all files in the allowed
+# folders, without endings and marks.
+
+MAX_CHARS: Final = 1_000
+"""Characters of what a file is called."""
+MAX_NAMED: Final = 8
+"""Names that a message for the model lists."""
+_WORD: Final = re.compile(r"[^\W_]+")
+_SMALL: Final = frozenset(
+    """a about an called document file folder for from in list md my named note of on open our pdf
+    please read show text that the this to txt what which with your""".split()  # noqa: SIM905 - a list of words reads better as words
+)
+
+
+def find_path(folders: AllowedFolders, said: str, *, folder: bool) -> AllowedPath:
+    """Return the one file, or folder, that a person means. It reads the disk.
+
+    Raises:
+        InvalidArguments: There is none, or there are several; the message names those.
+        ToolRefused: It is outside of the allowed folders.
+    """
+    path = said.strip().strip("\"'`")
+    kind = "folder" if folder else "file"
+    if not path or len(path) > MAX_CHARS or "\0" in path:
+        raise InvalidArguments(f"Say which {kind}.")
+    found = folders.at(path)
+    if found is not None and found.is_folder is folder:
+        return found
+    named = _named(path, [each for each in folders.walk() if each.is_folder is folder])
+    if len(named) == 1:
+        return named[0]
+    if not named:
+        raise InvalidArguments(f"There is no {kind} {path!r}; list_directory shows what there is.")
+    names = ", ".join(each.shown for each in named[:MAX_NAMED])
+    raise InvalidArguments(f"Several {kind}s may be meant; ask which, or take one of: {names}.")
+
+
+def _named(said: str, paths: Sequence[AllowedPath]) -> list[AllowedPath]:
+    """Return the paths that the words fit: those called just so, else those that have them all, and
+    one of them in the name itself."""
+    wanted = _words(said)
+    own = [(each, _words(spoken_title(each.name))) for each in paths]
+    just_so = [each for each, words in own if words == wanted]
+    some = [each for each, words in own if words & wanted and wanted <= _words(each.shown)]
+    return (just_so or some) if wanted else []
+
+
+def _words(text: str) -> frozenset[str]:
+    found = _WORD.findall(text.casefold())
+    return frozenset(stem(word) for word in found if word not in _SMALL)
+
+
+# The option of a toolset that takes folders: a list, or a line with commas as it is typed.
+
+
+def _parts(value: Any) -> Any:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return value
+
+
+Folders: TypeAlias = Annotated[tuple[OptionPath, ...], BeforeValidator(_parts)]
+
+
+# Reads one allowed file, whichever kind it is: a short text here, all else in a child process.
+
+READ_S: Final = 60.0
+"""Seconds for one file: a PDF of 300 pages takes ten on a slow core."""
+MAX_OUTPUT_BYTES: Final = 8 << 20
+_CHILD: Final = "caal_node.toolsets.local_files.file_text"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPassages:
+    """What a document is called, and all that it says."""
+
+    title: str
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A part of a file's text; "" where it has fewer parts."""
+
+    text: str
+    parts: int
+
+
+def require_pypdf() -> None:
+    """Say whether PDFs can be read. It looks on the disk.
+
+    Raises:
+        ConfigError: The library is missing.
+    """
+    if importlib.util.find_spec("pypdf") is None:
+        raise ConfigError('to read PDFs, run: pip install "caal-node[documents]".')
+
+
+async def read_passages(file: AllowedPath) -> DocumentPassages:
+    """Read a text, Markdown or PDF file, cut into passages.
+
+    Raises:
+        NoText: It has no text that could be read.
+        OSError: It is gone, or may not be read.
+    """
+    title, *rows = await _read(file, PASSAGES)
+    return DocumentPassages(str(title), tuple(Passage(str(row[0]), str(row[1])) for row in rows))
+
+
+async def read_part(file: AllowedPath, number: int) -> FilePart:
+    """Read the part of such a file that has this number, from 1. It raises the same."""
+    text, parts = await _read(file, str(min(max(number, 0), MAX_TEXT_BYTES)))
+    return FilePart(str(text), int(parts))
+
+
+async def _read(file: AllowedPath, wanted: str) -> list[Any]:
+    is_pdf = file.name.lower().endswith(PDF)
+    most = MAX_FILE_BYTES if is_pdf else MAX_TEXT_BYTES
+    if file.size > most:
+        raise too_large(most)
+    handle = await asyncio.to_thread(file.open)
+    try:
+        if not is_pdf and file.size <= AT_ONCE_BYTES:
+            return await asyncio.to_thread(_here, handle, file, wanted)
+        output = await answer_of(
+            _CHILD, (file.name, wanted), handle, deadline_s=READ_S, max_bytes=MAX_OUTPUT_BYTES
+        )
+    except TimeoutError:
+        raise NoText(f"it takes longer than {READ_S:.0f} s to read") from None
+    except TooMuchSaid:
+        raise NoText("it has too much text") from None
+    finally:
+        await asyncio.to_thread(handle.close)
+    return await asyncio.to_thread(_parsed, output)
+
+
+def _here(handle: BinaryIO, file: AllowedPath, wanted: str) -> list[Any]:
+    return list(answer(handle.read(AT_ONCE_BYTES), file.name, wanted))
+
+
+def _parsed(output: bytes) -> list[Any]:
+    # Line by line, as one step of C for all of it would hold the event loop.
+    try:
+        lines: list[Any] = [json.loads(line) for line in output.splitlines()]
+    except ValueError:
+        lines = []
+    match lines:
+        case []:
+            raise NoText("it is damaged, or too large to read")
+        case [{"fault": why}, *_]:
+            raise NoText(str(why))
+        case _:
+            return lines
