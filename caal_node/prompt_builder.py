@@ -20,13 +20,12 @@ from caal_node.config.settings import Settings
 from caal_node.context.builder import MAX_TURNS, ContextBuilder
 from caal_node.context.token_estimate import PromptTools, items_tokens
 from caal_node.context.tool_data import ToolDataCache
-from caal_node.context.window import FIXED_STEP, WINDOW_SHARE, ContextBudget, fitting
+from caal_node.context.window import FIXED_STEP, WINDOW_SHARE, ContextBudget, budget, fitting
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import Item, SystemItem, ToolsItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.grounding.references import Reference, references_in
 from caal_node.models.chat_context import spoken_key, to_schemas
-from caal_node.models.context_budget import budget_of, too_many_tools
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
 from caal_node.models.strategies.carried_call import CARRIER_TOKENS
@@ -35,6 +34,46 @@ from caal_node.tools.sources.methods import is_guarded
 from caal_node.tools.table import ToolEntry, ToolTable, unlisted
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from mcp_bridge import DISCOVER
+
+# How much a model's server reads, and what to say where the tools do not fit into it.
+
+NAMES_SHOWN: Final = 5
+"""Names of tools in a message."""
+
+
+def budget_of(settings: Settings, told: int | None) -> ContextBudget:
+    """Return the budget of the settings' model, whose server reads `told` tokens if it says so.
+
+    CAAL_NUM_CTX narrows it where its owner has written it.
+    """
+    return budget(
+        told=told,
+        num_ctx=settings.num_ctx if "num_ctx" in settings.model_fields_set else None,
+        default=settings.num_ctx,
+    )
+
+
+def too_many_tools(
+    settings: Settings, shared: ContextBudget, tools: int, head: int, left_out: Sequence[str]
+) -> tuple[str, str]:
+    """Return what is wrong and how to fix it, where `tools` tokens of tools do not fit beside
+    `head` tokens of instructions and a conversation, so that those of `left_out` are not offered.
+    """
+    names = ", ".join(left_out[:NAMES_SHOWN])
+    more = f" and {len(left_out) - NAMES_SHOWN} more" if len(left_out) > NAMES_SHOWN else ""
+    found = (
+        f"about {tools} tokens of tools do not fit beside a conversation into the {shared.context} "
+        f"tokens that the model reads; left out: {names}{more}"
+    )
+    needed = shared.context_for(tools, head)
+    narrowed = "num_ctx" in settings.model_fields_set or not shared.told
+    raised = (
+        f"set CAAL_NUM_CTX={needed}"
+        if settings.api == "ollama" or narrowed
+        else f"start the model's server with a context of {needed} tokens"
+    )
+    return found, f"{raised}, pin fewer tools, or lower CAAL_TOOL_TOKENS to have more on demand"
+
 
 logger = logging.getLogger("caal_node")
 

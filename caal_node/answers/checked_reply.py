@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from livekit.agents import llm
 from livekit.agents.utils import shortuuid
 
-from caal_node.answers.claims import ClaimCorrection, ReplyLedger
+from caal_node.answers.claims import AskedModel, ClaimCorrection, ReplyLedger, Requests
 from caal_node.answers.doubts import (
     Denied,
     Doubt,
@@ -27,7 +27,6 @@ from caal_node.answers.doubts import (
     said_result,
 )
 from caal_node.answers.left_parts import LEFT, ClaimedParts, left_part, question_for
-from caal_node.answers.requests import AskedModel, Requests
 from caal_node.answers.search_tools import DocumentLookup, document_lookup, search_call
 from caal_node.config.settings import Settings
 from caal_node.core.events import Events, FactCorrected

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final, Protocol, Self, cast
 
 from livekit.agents import llm
 from livekit.agents.utils import shortuuid
 
-from caal_node.answers.requests import Requests
 from caal_node.core.events import ClaimBecame, ClaimCorrected, Events
 from caal_node.core.items import AssistantItem, CallItem, Item, UserItem
 from caal_node.core.prompt_files import read, sentence
@@ -28,6 +28,41 @@ from caal_node.language.requests import intent_of
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.question import Question
 from caal_node.models.strategies.tool_relevance import fits, relevance_of
+
+# The requests to the model for one answer.
+
+
+class AskedModel(Protocol):
+    """The model of a turn."""
+
+    @property
+    def natively(self) -> bool:
+        """Whether it is asked with its server's own tool calls by now."""
+        ...
+
+    def ask(self, question: Question) -> AbstractAsyncContextManager[AsyncIterable[llm.ChatChunk]]:
+        """Send `question` once the context is entered; leaving it ends the request."""
+        ...
+
+
+class Requests:
+    """Asks one question after the other, as many servers answer one request at a time."""
+
+    def __init__(self, model: AskedModel) -> None:
+        self.model: Final = model
+        self._open: Final = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._open.aclose()
+
+    async def reply(self, question: Question) -> AsyncIterable[llm.ChatChunk]:
+        """Ask `question`, and return the reply; the request before is ended."""
+        await self._open.aclose()
+        return await self._open.enter_async_context(self.model.ask(question))
+
 
 logger = logging.getLogger("caal_node")
 

@@ -23,8 +23,7 @@ from caal_node.agent import CaalAgent
 from caal_node.agent_options import options_given
 from caal_node.config.settings import Settings
 from caal_node.core.addresses import parse_reference, without_userinfo
-from caal_node.core.errors import ConfigError
-from caal_node.core.failing_line import failing_line
+from caal_node.core.errors import ConfigError, failing_line
 
 _SETTING: Final = "CAAL_AGENT"
 _OPTION: Final = "--agent"

@@ -37,8 +37,8 @@ from caal_node.core.errors import (
     UnknownTool,
 )
 from caal_node.models.backends.cloud import load_plugin
-from caal_node.models.backends.factory import api_of
 from caal_node.models.llm import LLM
+from caal_node.models.model_settings import api_of
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import PolicyChecks
 from caal_node.tools.remote_toolset import RemoteToolset

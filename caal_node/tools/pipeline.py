@@ -43,9 +43,9 @@ from caal_node.core.errors import (
     ToolOutside,
     ToolTimeout,
     UnknownTool,
+    failing_line,
 )
 from caal_node.core.events import REASON_CHARS, CallReport, Events, Outcome
-from caal_node.core.failing_line import failing_line
 from caal_node.core.prompt_files import sentence
 from caal_node.models.strategies.tool_relevance import relevance_of
 from caal_node.network.guard import refusal_in

@@ -15,8 +15,8 @@ from caal_node.control.messages import ModelRequest
 from caal_node.core.addresses import parse_reference
 from caal_node.core.errors import ConfigError, ModelMissing, NotAllowed
 from caal_node.core.prompt_files import sentence
-from caal_node.models.backends.factory import make_backend
 from caal_node.models.llm import LLM
+from caal_node.models.model_settings import make_backend
 from tests.conversation import Conversation, conversation
 from tests.stand_in_model import Call, Refuse, StandInModel, Wait
 

@@ -141,10 +141,10 @@ async def work():
         raise RuntimeError(manager.servers[0].error)
 attempt(lambda: asyncio.run(work()))""",
     "Ollama": """
-from caal_node.models.backends.factory import make_backend
+from caal_node.models.model_settings import make_backend
 attempt(lambda: asyncio.run(make_backend("m", "ollama", outside, None).capabilities()))""",
     "a model server of OpenAI's API": """
-from caal_node.models.backends.factory import make_backend
+from caal_node.models.model_settings import make_backend
 attempt(lambda: asyncio.run(make_backend("m", "openai", outside + "/v1", None).capabilities()))""",
     "an embedding": """
 from caal_node.models.embedding import ServerEmbedder

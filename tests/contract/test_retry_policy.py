@@ -24,8 +24,8 @@ from caal_node.core.errors import (
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.models.backends.base import ReplyDone, ServerCall, ServerResult
-from caal_node.models.backends.factory import make_backend
 from caal_node.models.model_connection import ModelConnection
+from caal_node.models.model_settings import make_backend
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import TextStyle
 from caal_node.reply_parser import Event, Reply, TextDelta, summarise

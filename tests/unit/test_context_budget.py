@@ -14,7 +14,7 @@ from caal_node.context.token_estimate import PromptTools
 from caal_node.context.window import ContextBudget, WindowLimits, cut, fitting
 from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
 from caal_node.core.tool_spec import ToolSchema
-from caal_node.models.context_budget import budget_of, too_many_tools
+from caal_node.prompt_builder import budget_of, too_many_tools
 
 
 def schema(name: str, words: int = 20) -> ToolSchema:
