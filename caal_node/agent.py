@@ -31,7 +31,7 @@ from caal_node.config.instructions import instructions_of, instructions_text
 from caal_node.config.settings import Settings, load_settings
 from caal_node.context.builder import MAX_TURNS
 from caal_node.context.tool_data import ToolDataCache
-from caal_node.control.agent_tools import AgentTools, change_model
+from caal_node.control.listener import AgentTools, change_model
 from caal_node.control.messages import (
     ModelReport,
     ModelRequest,

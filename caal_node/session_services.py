@@ -27,8 +27,7 @@ from livekit.agents.voice.transcription.filters import filter_emoji
 from livekit.agents.voice.transcription.text_transforms import TextTransforms
 
 from caal_node.config.settings import Settings
-from caal_node.control.agent_tools import AgentTools
-from caal_node.control.listener import ControlListener
+from caal_node.control.listener import AgentTools, ControlListener
 from caal_node.control.messages import ModelReport, ModelRequest, ReloadReport, ReloadRequest
 from caal_node.core.errors import CaalError, ModelError
 from caal_node.core.events import Event, Events, Spoken, TierName

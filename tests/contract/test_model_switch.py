@@ -10,7 +10,7 @@ from livekit.plugins import openai
 from pydantic import SecretStr
 
 from caal_node.config.settings import Settings
-from caal_node.control.agent_tools import chosen_model
+from caal_node.control.listener import chosen_model
 from caal_node.control.messages import ModelRequest
 from caal_node.core.addresses import parse_reference
 from caal_node.core.errors import ConfigError, ModelMissing, NotAllowed

@@ -28,105 +28,119 @@ from caal_node.cli.trace.turn_times import (
 )
 from caal_node.core.errors import ConfigError
 
+# Finds the turns in a trace.
+#
+# A turn is from a person's words (`user`) to `turn_ended`. What its answer needed may stand before
+# its words, since LiveKit may ask the model before a turn is sure to be over, and behind its end.
+
+BETWEEN_MAX: Final = 1_000
+"""Lines between two turns that are kept: those of announcements, of calls over the Tools API."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A turn that is being read."""
+
+    number: int
+    user: TraceLine
+    person: TraceLine | None
+    early: list[TraceLine]
+    """Lines before its words, which may be this turn's."""
+    lines: list[TraceLine] = field(default_factory=list[TraceLine])
+    open_calls: set[str] = field(default_factory=set[str])
+
+    def add(self, line: TraceLine) -> None:
+        self.lines.append(line)
+        if line.type == "tool_call_started":
+            self.open_calls.add(line.name("call_id"))
+        elif line.type == "tool_call_ended":
+            self.open_calls.discard(line.name("call_id"))
+
+    def finish(self, behind: Iterable[TraceLine] = ()) -> TurnTimes:
+        """Return the turn; `behind` are the lines between it and the next one."""
+        lines = [*self.early, *self.lines, *self._own(behind)]
+        return times_of(self.number, self.user, self.person, lines)
+
+    def _own(self, behind: Iterable[TraceLine]) -> Iterable[TraceLine]:
+        """Yield what of `behind` began in this turn: the end of its voice, and of its requests."""
+        end = self.lines[-1].time_s if self.lines else self.user.time_s
+        voices = [line for line in self.lines if line.type == "agent_voice"]
+        sounds = bool(voices) and voices[-1].flag("sounding")
+        for line in behind:
+            if line.type == "agent_voice" and sounds and not line.flag("sounding"):
+                sounds = False
+                yield line
+            elif line.type == REQUEST and line.time_s - line.ms("took_ms") < end:
+                yield line
+
+
+class _Session:
+    """The turns of one session, of which one is open at most."""
+
+    def __init__(self) -> None:
+        self._open: _Draft | None = None
+        self._ended: _Draft | None = None
+        """The turn before, which may still get lines."""
+        self._between: deque[TraceLine] = deque(maxlen=BETWEEN_MAX)
+        self._person: TraceLine | None = None
+
+    def read(self, line: TraceLine, number: int) -> tuple[TurnTimes | None, bool]:
+        """Take a line; return a turn that is over, and whether one of this number has begun."""
+        over, began = None, False
+        match line.type:
+            case "user" if self._open is None or not self._open.open_calls:
+                over = self._begin(line, number)
+                began = True
+            case "person_spoke":
+                self._person = line  # its words are the next line of "user"
+            case "turn_ended" if self._open is not None:
+                self._open.add(line)
+                self._ended, self._open = self._open, None
+            case _ if self._open is not None:
+                self._open.add(line)
+            case _:
+                self._between.append(line)
+        return over, began
+
+    def finish(self) -> TurnTimes | None:
+        """Return the last turn. One that has no end ends with its last line."""
+        draft = self._open or self._ended
+        return None if draft is None else draft.finish(() if self._open else self._between)
+
+    def _begin(self, user: TraceLine, number: int) -> TurnTimes | None:
+        over = self.finish()
+        before = self._open or self._ended
+        # Where a person breaks in, the model may be asked before the turn that they end is over.
+        asked = [line for line in before.lines if line.type == REQUEST] if before else []
+        self._open = _Draft(number, user, self._person, [*asked, *self._between])
+        self._between.clear()
+        self._ended = self._person = None
+        return over
+
+
+def turns_of(lines: Iterable[TraceLine]) -> list[TurnTimes]:
+    """Return the turns of a trace, by their numbers, which count from 1 in the whole file.
+
+    Raises:
+        ConfigError: a line is not as it should be; also what `lines` raises.
+    """
+    sessions: dict[str, _Session] = {}
+    turns: list[TurnTimes] = []
+    begun = 0
+    for line in lines:
+        session = sessions.setdefault(line.session, _Session())
+        over, began = session.read(line, begun + 1)
+        begun += began
+        if over is not None:
+            turns.append(over)
+    turns += (last for session in sessions.values() if (last := session.finish()) is not None)
+    return sorted(turns, key=lambda turn: turn.number)
+
+
 # The picture of a turn, before it is drawn: a lane for each thing, with bars and marks in seconds.
 #
 # A bar's light part is waiting (for the first token, for the first sound), its solid part the thing
 # itself.
-
-# Draws turns as lines of text: for a terminal of any width, without colour, and in ASCII.
-
-LABEL: Final = 14
-"""Columns of a lane's name; a longer one is cut."""
-NOTE: Final = 27
-"""Columns of what is said of a lane."""
-BAR_MIN: Final = 16
-BAR_MAX: Final = 100
-STYLES: Final[dict[LaneKind, str]] = {
-    "person": "cyan",
-    "words": "dim",
-    "request": "blue",
-    "tool": "magenta",
-    "cue": "yellow",
-    "voice": "green",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Signs:
-    light: str
-    solid: str
-    mark: str
-    first_word: str
-
-
-_UNICODE: Final = _Signs("░", "█", "◆", "│")
-_ASCII: Final = _Signs(".", "#", "*", "|")
-
-
-def print_pictures(out: Console, pictures: Iterable[Picture]) -> None:
-    """Print each picture, with a line between two."""
-    # In a file without an encoding of its own, as on a dumb terminal, letters must do.
-    signs = _ASCII if out.options.ascii_only else _UNICODE
-    columns = min(max(out.width - LABEL - NOTE - 2, BAR_MIN), BAR_MAX)
-    for number, picture in enumerate(pictures):
-        if number:
-            out.print()
-        for line in _lines(picture, columns, signs):
-            out.print(line)
-
-
-def _lines(picture: Picture, columns: int, signs: _Signs) -> Iterable[Text]:
-    across = (columns - 1) / max(picture.end_s - picture.begin_s, 1e-3)
-
-    def place(at_s: float) -> int:
-        return min(max(round((at_s - picture.begin_s) * across), 0), columns - 1)
-
-    yield Text(_printable(picture.title), style="bold")
-    for lane in picture.lanes:
-        cells = [" "] * columns
-        if picture.first_word_s is not None:
-            cells[place(picture.first_word_s)] = signs.first_word
-        for bar in lane.bars:
-            begin, solid, end = map(place, (bar.begin_s, bar.solid_s, bar.end_s))
-            cells[begin : end + 1] = signs.light * (solid - begin) + signs.solid * (end + 1 - solid)
-        for mark_s in lane.marks_s:
-            cells[place(mark_s)] = signs.mark
-        yield Text.assemble(
-            f"{_fitted(lane.label, LABEL)} ",
-            ("".join(cells), STYLES[lane.kind]),
-            (f" {_fitted(lane.note, NOTE).rstrip()}", "dim"),
-        )
-    yield Text(" " * (LABEL + 1) + _axis(picture, columns, place), style="dim")
-
-
-def _axis(picture: Picture, columns: int, place: Callable[[float], int]) -> str:
-    """Return a line of seconds below their places; a number that does not fit is left out."""
-    cells = [" "] * (columns + NOTE)
-    shown = ticks(picture.begin_s, picture.end_s)
-    free = 0
-    for tick in shown:
-        label = tick_label(tick, shown)
-        at = max(place(tick) - len(label) // 2, 0)
-        if at >= free:
-            cells[at : at + len(label)] = label
-            free = at + len(label) + 1
-    return "".join(cells).rstrip() + " s"
-
-
-def _fitted(text: str, columns: int) -> str:
-    """Return `text` in so many columns; letters of some scripts take two."""
-    text = _printable(text)
-    if cell_len(text) > columns:
-        text = f"{set_cell_size(text, columns - 1)}~"
-    return set_cell_size(text, columns)
-
-
-def _printable(text: str) -> str:
-    """Return `text` without what a terminal would obey and a picture may not hold."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
-
-
-LaneKind: TypeAlias = Literal["person", "words", "request", "tool", "cue", "voice"]
 
 SPEECH_S: Final = 1.0
 """Seconds of the person's speech that are shown: only its end matters."""
@@ -272,113 +286,100 @@ def tick_label(value: float, all_ticks: list[float]) -> str:
     return f"{value:.{digits}f}" if value else "0"
 
 
-# Finds the turns in a trace.
-#
-# A turn is from a person's words (`user`) to `turn_ended`. What its answer needed may stand before
-# its words, since LiveKit may ask the model before a turn is sure to be over, and behind its end.
+# Draws turns as lines of text: for a terminal of any width, without colour, and in ASCII.
 
-BETWEEN_MAX: Final = 1_000
-"""Lines between two turns that are kept: those of announcements, of calls over the Tools API."""
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A turn that is being read."""
-
-    number: int
-    user: TraceLine
-    person: TraceLine | None
-    early: list[TraceLine]
-    """Lines before its words, which may be this turn's."""
-    lines: list[TraceLine] = field(default_factory=list[TraceLine])
-    open_calls: set[str] = field(default_factory=set[str])
-
-    def add(self, line: TraceLine) -> None:
-        self.lines.append(line)
-        if line.type == "tool_call_started":
-            self.open_calls.add(line.name("call_id"))
-        elif line.type == "tool_call_ended":
-            self.open_calls.discard(line.name("call_id"))
-
-    def finish(self, behind: Iterable[TraceLine] = ()) -> TurnTimes:
-        """Return the turn; `behind` are the lines between it and the next one."""
-        lines = [*self.early, *self.lines, *self._own(behind)]
-        return times_of(self.number, self.user, self.person, lines)
-
-    def _own(self, behind: Iterable[TraceLine]) -> Iterable[TraceLine]:
-        """Yield what of `behind` began in this turn: the end of its voice, and of its requests."""
-        end = self.lines[-1].time_s if self.lines else self.user.time_s
-        voices = [line for line in self.lines if line.type == "agent_voice"]
-        sounds = bool(voices) and voices[-1].flag("sounding")
-        for line in behind:
-            if line.type == "agent_voice" and sounds and not line.flag("sounding"):
-                sounds = False
-                yield line
-            elif line.type == REQUEST and line.time_s - line.ms("took_ms") < end:
-                yield line
+LABEL: Final = 14
+"""Columns of a lane's name; a longer one is cut."""
+NOTE: Final = 27
+"""Columns of what is said of a lane."""
+BAR_MIN: Final = 16
+BAR_MAX: Final = 100
+STYLES: Final[dict[LaneKind, str]] = {
+    "person": "cyan",
+    "words": "dim",
+    "request": "blue",
+    "tool": "magenta",
+    "cue": "yellow",
+    "voice": "green",
+}
 
 
-class _Session:
-    """The turns of one session, of which one is open at most."""
-
-    def __init__(self) -> None:
-        self._open: _Draft | None = None
-        self._ended: _Draft | None = None
-        """The turn before, which may still get lines."""
-        self._between: deque[TraceLine] = deque(maxlen=BETWEEN_MAX)
-        self._person: TraceLine | None = None
-
-    def read(self, line: TraceLine, number: int) -> tuple[TurnTimes | None, bool]:
-        """Take a line; return a turn that is over, and whether one of this number has begun."""
-        over, began = None, False
-        match line.type:
-            case "user" if self._open is None or not self._open.open_calls:
-                over = self._begin(line, number)
-                began = True
-            case "person_spoke":
-                self._person = line  # its words are the next line of "user"
-            case "turn_ended" if self._open is not None:
-                self._open.add(line)
-                self._ended, self._open = self._open, None
-            case _ if self._open is not None:
-                self._open.add(line)
-            case _:
-                self._between.append(line)
-        return over, began
-
-    def finish(self) -> TurnTimes | None:
-        """Return the last turn. One that has no end ends with its last line."""
-        draft = self._open or self._ended
-        return None if draft is None else draft.finish(() if self._open else self._between)
-
-    def _begin(self, user: TraceLine, number: int) -> TurnTimes | None:
-        over = self.finish()
-        before = self._open or self._ended
-        # Where a person breaks in, the model may be asked before the turn that they end is over.
-        asked = [line for line in before.lines if line.type == REQUEST] if before else []
-        self._open = _Draft(number, user, self._person, [*asked, *self._between])
-        self._between.clear()
-        self._ended = self._person = None
-        return over
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    light: str
+    solid: str
+    mark: str
+    first_word: str
 
 
-def turns_of(lines: Iterable[TraceLine]) -> list[TurnTimes]:
-    """Return the turns of a trace, by their numbers, which count from 1 in the whole file.
+_UNICODE: Final = _Signs("░", "█", "◆", "│")
+_ASCII: Final = _Signs(".", "#", "*", "|")
 
-    Raises:
-        ConfigError: a line is not as it should be; also what `lines` raises.
-    """
-    sessions: dict[str, _Session] = {}
-    turns: list[TurnTimes] = []
-    begun = 0
-    for line in lines:
-        session = sessions.setdefault(line.session, _Session())
-        over, began = session.read(line, begun + 1)
-        begun += began
-        if over is not None:
-            turns.append(over)
-    turns += (last for session in sessions.values() if (last := session.finish()) is not None)
-    return sorted(turns, key=lambda turn: turn.number)
+
+def print_pictures(out: Console, pictures: Iterable[Picture]) -> None:
+    """Print each picture, with a line between two."""
+    # In a file without an encoding of its own, as on a dumb terminal, letters must do.
+    signs = _ASCII if out.options.ascii_only else _UNICODE
+    columns = min(max(out.width - LABEL - NOTE - 2, BAR_MIN), BAR_MAX)
+    for number, picture in enumerate(pictures):
+        if number:
+            out.print()
+        for line in _lines(picture, columns, signs):
+            out.print(line)
+
+
+def _lines(picture: Picture, columns: int, signs: _Signs) -> Iterable[Text]:
+    across = (columns - 1) / max(picture.end_s - picture.begin_s, 1e-3)
+
+    def place(at_s: float) -> int:
+        return min(max(round((at_s - picture.begin_s) * across), 0), columns - 1)
+
+    yield Text(_printable(picture.title), style="bold")
+    for lane in picture.lanes:
+        cells = [" "] * columns
+        if picture.first_word_s is not None:
+            cells[place(picture.first_word_s)] = signs.first_word
+        for bar in lane.bars:
+            begin, solid, end = map(place, (bar.begin_s, bar.solid_s, bar.end_s))
+            cells[begin : end + 1] = signs.light * (solid - begin) + signs.solid * (end + 1 - solid)
+        for mark_s in lane.marks_s:
+            cells[place(mark_s)] = signs.mark
+        yield Text.assemble(
+            f"{_fitted(lane.label, LABEL)} ",
+            ("".join(cells), STYLES[lane.kind]),
+            (f" {_fitted(lane.note, NOTE).rstrip()}", "dim"),
+        )
+    yield Text(" " * (LABEL + 1) + _axis(picture, columns, place), style="dim")
+
+
+def _axis(picture: Picture, columns: int, place: Callable[[float], int]) -> str:
+    """Return a line of seconds below their places; a number that does not fit is left out."""
+    cells = [" "] * (columns + NOTE)
+    shown = ticks(picture.begin_s, picture.end_s)
+    free = 0
+    for tick in shown:
+        label = tick_label(tick, shown)
+        at = max(place(tick) - len(label) // 2, 0)
+        if at >= free:
+            cells[at : at + len(label)] = label
+            free = at + len(label) + 1
+    return "".join(cells).rstrip() + " s"
+
+
+def _fitted(text: str, columns: int) -> str:
+    """Return `text` in so many columns; letters of some scripts take two."""
+    text = _printable(text)
+    if cell_len(text) > columns:
+        text = f"{set_cell_size(text, columns - 1)}~"
+    return set_cell_size(text, columns)
+
+
+def _printable(text: str) -> str:
+    """Return `text` without what a terminal would obey and a picture may not hold."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+LaneKind: TypeAlias = Literal["person", "words", "request", "tool", "cue", "voice"]
 
 
 # Writes the picture of turns as an SVG, as a terminal shows it.
