@@ -207,7 +207,7 @@ class _JsonBody(_Body):
         try:
             yield await bounded_message(text, self._max_chars)
         except ValueError:
-            raise httpx2.StreamError("no JSON that can be read") from None
+            raise httpx2.StreamError("not JSON that can be read") from None
 
 
 class _OtherBody(_Body):
@@ -232,7 +232,7 @@ _GONE: Final = ("Connection closed", "SSE stream ended")
 _HTTP_ERROR: Final = "Server returned an error response"
 """The SDK's words for most HTTP errors; the status is lost in them."""
 _UNREADABLE: Final = ("Failed to parse", "SSE stream failed")
-"""The SDK's words for an answer that is no JSON, with an excerpt of it behind them."""
+"""The SDK's words for an answer that is not JSON, with an excerpt of it behind them."""
 _JUNK_CHARS: Final = 80
 """Characters that are shown of a line that is no message."""
 _SESSION_OVER: Final = "Session terminated"
@@ -365,7 +365,7 @@ class ServerTransport:
             return f"HTTP {self._monitor.status}"
         if error.message.startswith(_UNREADABLE):
             long = f"over {MAX_MESSAGE_BYTES // 1024**2} MiB"  # what our own reading of it says
-            told = f"{long}; ask for less" if long in error.message else "no JSON that can be read"
+            told = f"{long}; ask for less" if long in error.message else "not JSON that can be read"
             return f"its answer is {told}"
         return one_line(self.secrets.redact_message(error.message))
 

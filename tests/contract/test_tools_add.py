@@ -77,7 +77,7 @@ def test_the_test_of_a_new_toolset_passes(author: Path) -> None:
 
 def test_a_new_toolset_never_overwrites(author: Path) -> None:
     told = caal_node("tools", "new", "book_shelf", cwd=author, site=author, fails=True)
-    assert "is there already" in told.stderr
+    assert "exists already" in told.stderr
 
 
 def test_a_name_that_no_module_can_have_is_refused(author: Path) -> None:

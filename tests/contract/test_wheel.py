@@ -131,7 +131,7 @@ def test_other_packages_of_our_names_neither_break_us_nor_are_broken(
 def test_init_overwrites_nothing(environment: Environment, wheel: Path) -> None:
     environment.pip("install", "--no-deps", str(wheel))
     (environment.folder / ".env").write_text("CAAL_MODEL=mine\n")
-    assert ".env is there already" in environment.run("caal-node", "init")
+    assert ".env exists already" in environment.run("caal-node", "init")
     assert (environment.folder / ".env").read_text() == "CAAL_MODEL=mine\n"
     said = environment.run("caal-node", "init", "/proc/nowhere", code=1)
     assert "name a folder that you may write" in said
