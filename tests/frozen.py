@@ -29,6 +29,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, 
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -371,12 +372,23 @@ _MODULE: Final = re.compile(r"\b(?:caal_node|mcp_bridge|n8n|livekit)(?:\.[a-z_]\
 OURS: Final = frozenset({"caal_node", "mcp_bridge", "n8n"})
 
 
+WRITERS: Final = ("fastapi", "pydantic", "typer", "click")
+"""Packages that write a part of these texts, each version in its own way."""
+
+
+def writers() -> str:
+    """Return the versions of Python and of `WRITERS`, a line each."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    return "".join(f"{name} {version(name)}\n" for name in WRITERS) + f"python {python}\n"
+
+
 async def words() -> Files:
     settings = load_settings({"CAAL_CONTROL_TOKEN": "x" * 32}, Path("no-such-caal.toml"))
     return {
         "openapi.json": _json(make_app(settings, FakeRooms({})).openapi()),
         "help.txt": "".join(_helps(NAME, typer.main.get_command(app), None)),
         "names.txt": "".join(map(_names, PACKAGES)),
+        "writers.txt": writers(),
     }
 
 
