@@ -189,8 +189,9 @@ def _nearest(folder: Path) -> Path:
     return next(each for each in (folder, *folder.absolute().parents) if each.exists())
 
 
-TURN_S: Final = 90.0
-"""Seconds a turn may take on two busy cores; a usual one takes 8 to 15, most of them speech."""
+TURN_S: Final = 180.0
+"""Seconds a turn may take on two busy cores, where 36 and over 90 were seen; a usual one takes 8 to
+15, most of them speech."""
 SPEAK_S: Final = 30.0
 """Seconds for one request, in real time; the longest is a tenth of it."""
 RING_S: Final = 60.0
