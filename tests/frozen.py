@@ -376,6 +376,10 @@ WRITERS: Final = ("fastapi", "pydantic", "typer", "click")
 """Packages that write a part of these texts, each version in its own way."""
 
 
+WRITTEN: Final = ("openapi.json", "help.txt", "writers.txt")
+"""What they have a part in."""
+
+
 def writers() -> str:
     """Return the versions of Python and of `WRITERS`, a line each."""
     python = ".".join(map(str, sys.version_info[:2]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -78,7 +79,7 @@ def fitting_tool(question: Question) -> str | None:
     return best if unique_words(scores.get(best, 0.0), len(tools)) >= SURELY else None
 
 
-class Doubt:
+class Doubt(ABC):
     """A reason for which a reply without a call may be wrong.
 
     Args:
@@ -99,9 +100,9 @@ class Doubt:
         ends = [match.end() for match in _SENTENCE_END.finditer(text)]
         return len(text) >= HELD_CHARS or any(end >= OPENING_CHARS for end in ends) or len(ends) > 1
 
+    @abstractmethod
     def holds(self, text: str) -> bool:
         """Say whether the reply that begins in this way is wrong."""
-        raise NotImplementedError
 
     def doubts_again(self) -> tuple[Doubt, ...]:
         """Return what may be wrong with the reply that takes the first one's place, besides."""
