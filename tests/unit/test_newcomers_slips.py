@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import socket
@@ -159,17 +160,23 @@ def test_a_webhooks_credentials_that_do_not_fit_are_named_with_their_file_and_li
 
 @pytest.mark.parametrize("options", [["--json"], ["hello"], []])
 def test_a_misspelt_variable_is_said_once_beside_what_chat_prints(
-    options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.py").write_text(OWN_MODEL, encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     monkeypatch.setenv("CAAL_MODLE", "x")
     monkeypatch.setenv("CAAL_AGENT", "own:Own")
     monkeypatch.setattr("caal_node.cli.chat.standard_input", lambda: None)  # there are no lines
-    ended = CliRunner().invoke(app, ["chat", *options], input="")
-    assert ended.exit_code == 0, ended.output
+    with pytest.raises(SystemExit) as ended:
+        app(["chat", *options])
+    told = capsys.readouterr()
+    assert ended.value.code == 0, told
     said = "CAAL_MODLE is not a setting; did you mean CAAL_MODEL?"
-    assert (ended.stderr.count(said), ended.stdout.count(said)) == (1, 0)
+    assert (told.err.count(said), told.out.count(said)) == (1, 0)
 
 
 @pytest.mark.parametrize(
