@@ -1,6 +1,6 @@
 """Through how many hands one turn goes: the product's files, and the moves between them.
 
-Run: `python -m tests.bench.turn_trace [--json] [--files]`.
+Run: `python -m tests.bench.turn_trace [--json] [--files] [--livekit]`.
 
 The turn is typed, to a `CaalAgent` in an `AgentSession` without a room: a request to the model that
 answers with a call, the call to an MCP server over stdio (the published time server, a process of
@@ -23,6 +23,10 @@ What counts, from the call of `session.run` to its end, on every thread of this 
 
 Beside them stand the lines and the modules of the product's code.
 
+`--livekit` counts the same turn of LiveKit's own `Agent`, with its OpenAI plugin and its MCP
+toolset, in LiveKit's files alone: what its client libraries (openai, mcp, httpx) do is left out,
+while what caal-node does in their place counts as its own.
+
 The figures are the same on every machine but for what depends on how bytes arrive: a reply that the
 kernel hands over in other pieces is resumed a few times more or less.
 """
@@ -39,14 +43,16 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from livekit.agents import AgentSession, TurnHandlingOptions
+import livekit.agents
+from livekit.agents import Agent, AgentSession, TurnHandlingOptions, llm, mcp
+from livekit.plugins import openai
 
 from caal_node import LLM, CaalAgent
 from tests.bench.table import print_table
@@ -54,9 +60,12 @@ from tests.stand_in_model import Asked, Call, Reply, StandInModel
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("caal_node", "mcp_bridge", "n8n")
+LIVEKIT: Final = Path(livekit.agents.__file__).parents[2]
 TURN_S: Final = 60.0
 WORDS: Final = "What time is it in Paris?"
-TOOL: Final = "time__get_current_time"
+SERVER: Final = "time"
+TIME_SERVER: Final = ["-m", "mcp_server_time"]
+TOOL: Final = "get_current_time"
 ARGUMENTS: Final = {"timezone": "Europe/Paris"}
 REPLY: Final = "It is noon in Paris, and the sun shines."
 SENDS: Final = ("send", "sendall", "sendmsg", "sendto")
@@ -154,7 +163,8 @@ def say(asked: Asked) -> Reply:
     """Calls the tool where it is asked in `WORDS`, and then speaks."""
     last = asked.json["messages"][-1]
     if last["role"] == "user" and last["content"].endswith(WORDS):
-        return [Call(TOOL, ARGUMENTS)]
+        names = [tool["function"]["name"] for tool in asked.json["tools"]]
+        return [Call(next(name for name in names if name.endswith(TOOL)), ARGUMENTS)]
     return [REPLY]
 
 
@@ -163,8 +173,8 @@ def only_these_settings(folder: Path) -> Generator[None]:
     """The time server alone, in a folder without a caal.toml, and nothing kept from before."""
     folder.chmod(0o700)
     servers = folder / "mcp_servers.json"
-    server = {"command": sys.executable, "args": ["-m", "mcp_server_time"], "connect_timeout": 60}
-    servers.write_text(json.dumps({"time": server}), encoding="utf-8")
+    server = {"command": sys.executable, "args": TIME_SERVER, "connect_timeout": 60}
+    servers.write_text(json.dumps({SERVER: server}), encoding="utf-8")
     servers.chmod(0o600)
     kept = dict(os.environ)
     prefixes = ("CAAL_", "OLLAMA_", "N8N_", "LIVEKIT_")
@@ -181,38 +191,58 @@ def only_these_settings(folder: Path) -> Generator[None]:
 
 
 async def trace_one_turn() -> TurnTrace:
-    """The trace of the second of two turns.
+    """The trace of the second of two turns of a `CaalAgent`.
 
     Raises:
         RuntimeError: the turn went otherwise than it should; its trace would mean nothing.
     """
-    tracer = TurnTracer()
+    async with StandInModel(answer=say) as server:
+        model = LLM(server.model, api="ollama", base_url=server.url, native_tools=True)
+        try:
+            return await _traced(TurnTracer(), server, model, CaalAgent)
+        finally:
+            await model.aclose()
+
+
+async def trace_livekit() -> TurnTrace:
+    """The same of LiveKit's own agent and plugin."""
+
+    def agent() -> Agent:
+        time_server = mcp.MCPServerStdio(command=sys.executable, args=TIME_SERVER)
+        tools = [mcp.MCPToolset(id=SERVER, mcp_server=time_server)]
+        return Agent(instructions="You are helpful.", tools=tools)
+
+    async with StandInModel(answer=say) as server:
+        model = openai.LLM(model=server.model, base_url=f"{server.url}/v1", api_key="none")
+        return await _traced(TurnTracer(LIVEKIT, ("livekit",)), server, model, agent)
+
+
+async def _traced(
+    tracer: TurnTracer, server: StandInModel, model: llm.LLM, make_agent: Callable[[], Agent]
+) -> TurnTrace:
     tracer.install()
     try:
-        async with StandInModel(answer=say) as server:
-            model = LLM(server.model, api="ollama", base_url=server.url, native_tools=True)
-            session: AgentSession[Any] = AgentSession(
-                llm=model, vad=None, turn_handling=TurnHandlingOptions(turn_detection=None)
-            )
-            await session.start(CaalAgent())  # pyright: ignore[reportUnknownMemberType] - LiveKit's
-            try:
+        session: AgentSession[Any] = AgentSession(
+            llm=model, vad=None, turn_handling=TurnHandlingOptions(turn_detection=None)
+        )
+        await session.start(make_agent())  # pyright: ignore[reportUnknownMemberType] - LiveKit's
+        try:
+            await _turn(session)
+            asked = len(server.chats)
+            with tracer.tracing(urlsplit(server.url).port or 0) as trace:
                 await _turn(session)
-                asked = len(server.chats)
-                with tracer.tracing(urlsplit(server.url).port or 0) as trace:
-                    await _turn(session)
-                said = [
-                    (item.type, getattr(item, "text_content", None))
-                    for item in session.history.items[-4:]
-                ]
-                kinds = ["message", "function_call", "function_call_output", "message"]
-                if [kind for kind, _ in said] != kinds or said[-1][1] != REPLY:
-                    raise RuntimeError(f"not a turn with one call: {said}")
-                if len(server.chats) - asked != 2:
-                    raise RuntimeError(f"{len(server.chats) - asked} requests in place of two")
-                return trace
-            finally:
-                await session.aclose()
-                await model.aclose()
+            said = [
+                (item.type, getattr(item, "text_content", None))
+                for item in session.history.items[-4:]
+            ]
+            kinds = ["message", "function_call", "function_call_output", "message"]
+            if [kind for kind, _ in said] != kinds or said[-1][1] != REPLY:
+                raise RuntimeError(f"not a turn with one call: {said}")
+            if len(server.chats) - asked != 2:
+                raise RuntimeError(f"{len(server.chats) - asked} requests in place of two")
+            return trace
+        finally:
+            await session.aclose()
     finally:
         tracer.uninstall()
 
@@ -243,9 +273,10 @@ def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--json", action="store_true", help="the figures as one JSON object")
     options.add_argument("--files", action="store_true", help="list the files, busiest first")
+    options.add_argument("--livekit", action="store_true", help="LiveKit's own agent and plugin")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder, only_these_settings(Path(folder)):
-        trace = asyncio.run(trace_one_turn())
+        trace = asyncio.run(trace_livekit() if given.livekit else trace_one_turn())
     found: dict[str, Any] = dict(figures(trace))
     files = [(file, count, trace.moves_of(file)) for file, count in trace.calls.most_common()]
     if given.json:
