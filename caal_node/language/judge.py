@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 # A text as numbers that a linear model reads: its words and letters, one to five in a row, hashed.
 #
 # The numbers are made alike where a model is trained and where it is used, so a change here makes
-# every weights file wrong: `tests/unit/test_language.py` says so.
+# every weights file wrong: `tests/unit/language/test_language.py` says so.
 
 BUCKETS: Final = 1 << 15
 """Numbers there are. Two n-grams that share one are told apart by the others around them."""
