@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from caal_node.config.process_guard import guard_process
-from tests.livekit_server import LiveKit, find_server, running
+from tests.stand_ins.livekit_server import LiveKit, find_server, running
 
 pytest_plugins = [
     "tests.fixtures_models",

@@ -50,21 +50,21 @@ from caal_node.policy.policy import Policy
 from caal_node.reply_parser import ReplyParser, SpokenReplyParser
 from caal_node.testing import AgentConversation, ScriptedToolSource, plain_settings
 from caal_node.tools.sources.mcp import McpToolSource
-from tests import many_tools
 from tests.bench.fuzz_replies import mutated
 from tests.bench.layouts import ENVIRONMENT, ROOT, TOOL_TOKENS
 from tests.bench.reply_parser import texts
 from tests.bench.scripted_day import SCRIPTS
 from tests.bench.scripted_model import Script
-from tests.claim_replies import labelled
-from tests.fact_pairs import pairs_of
-from tests.fake_rooms import FakeRooms
-from tests.fifty_tools import result
 from tests.labelled_sentences import sentences
 from tests.recorded_n8n import RecordedN8n
-from tests.reply_examples import CASES, EXAMPLES, PEERS, PEERS_FILE, TOOLS
-from tests.stand_in_model import Asked, Reply, StandInModel
-from tests.terminal import clean_environment
+from tests.stand_ins import many_tools
+from tests.stand_ins.claim_replies import labelled
+from tests.stand_ins.fact_pairs import pairs_of
+from tests.stand_ins.fake_rooms import FakeRooms
+from tests.stand_ins.fifty_tools import result
+from tests.stand_ins.reply_examples import CASES, EXAMPLES, PEERS, PEERS_FILE, TOOLS
+from tests.stand_ins.stand_in_model import Asked, Reply, StandInModel
+from tests.stand_ins.terminal import clean_environment
 
 DATA: Final = Path(__file__).parent / "data"
 FOLDER: Final = DATA / "frozen"
@@ -142,7 +142,7 @@ async def _specs() -> Sequence[ToolSpec]:
     needed = [call.tool for turns in SCRIPTS.values() for turn in turns for call in turn.calls]
     names = dict.fromkeys([*needed, *(tool.name for tool in many_tools.tools())])
     with TemporaryDirectory() as folder:
-        arguments = ["-m", "tests.many_tools", *list(names)[:TOOLS_OFFERED]]
+        arguments = ["-m", "tests.stand_ins.many_tools", *list(names)[:TOOLS_OFFERED]]
         config = Path(folder) / "mcp_servers.json"
         config.write_text(json.dumps({"home": _server(*arguments)}), encoding="utf-8")
         source = McpToolSource(config, call_timeout_s=SERVER_S, ready_s=SERVER_S)
@@ -346,7 +346,7 @@ def _listed(folder: Path, n8n: RecordedN8n) -> str:
     """Run the command in a folder of its own, and return what it prints."""
     (folder / "my_agent.py").write_text(AGENT, encoding="utf-8")
     (folder / "caal.toml").write_text(RULES, encoding="utf-8")
-    servers = {"home": _server("-m", "tests.fifty_tools", *MCP_TOOLS)}
+    servers = {"home": _server("-m", "tests.stand_ins.fifty_tools", *MCP_TOOLS)}
     (folder / "mcp_servers.json").write_text(json.dumps(servers), encoding="utf-8")
     own = {name: str(folder / "own") for name in ("CAAL_STATE", "CAAL_CONFIG", "CAAL_CACHE")}
     nobody = {"OLLAMA_HOST": "127.0.0.1:9"}

@@ -10,10 +10,11 @@ from rich.console import Console
 from caal_node import weights
 from caal_node.cli.demo.livekit_server import obtain_server
 from caal_node.core.errors import ConfigError
-from tests import virtual_sound, weight_wheels
+from tests import weight_wheels
 from tests.e2e import mcp_servers
-from tests.node import NotInstalled
-from tests.ollama_server import find_ollama
+from tests.stand_ins import virtual_sound
+from tests.stand_ins.node import NotInstalled
+from tests.stand_ins.ollama_server import find_ollama
 
 _USED = (
     (weights.QWEN_CODER_05B, "tests that ask a real small model"),

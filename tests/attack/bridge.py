@@ -16,7 +16,7 @@ from websockets.frames import Frame, Opcode
 
 from mcp_bridge.serve import Bridge, ServeLimits, ServeOptions
 from tests.attack.harness import Ending, Probe, attack
-from tests.bridge_process import client, echo, raw_command
+from tests.stand_ins.bridge_process import client, echo, raw_command
 
 FLOOD: Final = r"""
 import socket, sys

@@ -9,8 +9,8 @@ from caal_node.control.rpc import FetchChunk
 from caal_node.tools.sources.n8n import N8nToolSource
 from tests.attack.harness import Ending, Probe, attack
 from tests.attack.pages import CALL_S, DEADLINES, LOST, STREAMED, model_turn, workflow_turn
-from tests.conversation import NOWHERE
-from tests.hostile_http_server import API_KEY, hostile_server
+from tests.stand_ins.conversation import NOWHERE
+from tests.stand_ins.hostile_http_server import API_KEY, hostile_server
 
 FAILED = "Sorry, that workflow failed."
 

@@ -24,12 +24,12 @@ from caal_node.control.messages import (
 )
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.core.errors import CaalError
-from tests.agent_rooms import AgentRooms
 from tests.attack.harness import Ending, Probe, attack
-from tests.control_server import BEARER, Answer, ControlServer, control_server, request
-from tests.conversation import conversation
-from tests.fake_rooms import FakeRooms
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.agent_rooms import AgentRooms
+from tests.stand_ins.control_server import BEARER, Answer, ControlServer, control_server, request
+from tests.stand_ins.conversation import conversation
+from tests.stand_ins.fake_rooms import FakeRooms
+from tests.stand_ins.stand_in_model import StandInModel
 
 CONTROL: Final = "control"
 IDLE: Final = 600

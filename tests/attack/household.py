@@ -24,7 +24,7 @@ from caal_node.toolsets.timers import Timers
 from caal_node.toolsets.timers.entry import Entry
 from caal_node.toolsets.timers.store import TimerStore
 from tests.attack.harness import Ending, Probe, attack
-from tests.small_pdf import small_pdf
+from tests.stand_ins.small_pdf import small_pdf
 
 HOUSEHOLD: Final = "household"
 NOW: Final = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)

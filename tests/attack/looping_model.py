@@ -15,8 +15,8 @@ from caal_node.agent import CaalAgent
 from caal_node.core.events import ToolCallStarted
 from caal_node.testing import plain_settings
 from tests.attack.harness import Ending, Probe, attack
-from tests.conversation import Conversation, FakeTier, conversation, weather_spec
-from tests.stand_in_model import Call, Hang, Raw, Reply, StandInModel
+from tests.stand_ins.conversation import Conversation, FakeTier, conversation, weather_spec
+from tests.stand_ins.stand_in_model import Call, Hang, Raw, Reply, StandInModel
 
 MANY: Final = 2_000
 CALLS_HEARD_MAX: Final = 64

@@ -20,10 +20,10 @@ from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation
 from mcp_bridge import BridgeError, ServerConfig, ServerManager
 from tests.attack.harness import Ending, Probe, attack
-from tests.conversation import NOWHERE
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import NOWHERE
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
-PEER: Final = Path(__file__).parents[1] / "noisy_mcp_peer.py"
+PEER: Final = Path(__file__).parents[1] / "stand_ins" / "noisy_mcp_peer.py"
 CALL_S: Final = 4.0
 START_S: Final = 30.0
 """For what is no part of an attack, on a machine that also runs others."""

@@ -41,13 +41,13 @@ from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation, plain_settings
 from caal_node.tools.sources.n8n import N8nToolSource
 from tests.attack.harness import Ending, Probe, attack
-from tests.bridge_process import TOKEN, bridge_process
-from tests.conversation import Conversation, conversation
-from tests.mcp_conversation import WITH_CUES, CueAgent, cues, mcp_conversation, until
-from tests.mcp_events import RAW, events, http_process
-from tests.outage_gate import Gate
 from tests.recorded_n8n import RecordedN8n
-from tests.stand_in_model import Asked, Call, StandInModel, Step, Wait
+from tests.stand_ins.bridge_process import TOKEN, bridge_process
+from tests.stand_ins.conversation import Conversation, conversation
+from tests.stand_ins.mcp_conversation import WITH_CUES, CueAgent, cues, mcp_conversation, until
+from tests.stand_ins.mcp_events import RAW, events, http_process
+from tests.stand_ins.outage_gate import Gate
+from tests.stand_ins.stand_in_model import Asked, Call, StandInModel, Step, Wait
 
 HUMAN_S: Final = 2.0
 """Nobody asks again sooner: a sentence has to be heard first."""

@@ -15,9 +15,9 @@ from caal_node.testing import AgentConversation
 from caal_node.tools.sources.n8n import N8nToolSource
 from n8n.core.json_values import mapping
 from tests.attack.harness import Ending, Probe, attack
-from tests.conversation import NOWHERE, FakeTier, conversation
-from tests.hostile_http_server import API_KEY, ATTACK, GOOD_REPLY, hostile_server
-from tests.stand_in_model import Asked, Call, Reply, StandInModel
+from tests.stand_ins.conversation import NOWHERE, FakeTier, conversation
+from tests.stand_ins.hostile_http_server import API_KEY, ATTACK, GOOD_REPLY, hostile_server
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
 PAGE: Final = "<a " * 10_000
 CALL_S: Final = 2.0

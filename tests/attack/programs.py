@@ -17,7 +17,7 @@ from mcp_bridge import parse_servers
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.transports.process import spawn
 from tests.attack.harness import Ending, Probe, attack
-from tests.variables import DANGEROUS
+from tests.stand_ins.variables import DANGEROUS
 
 _STARTED_S: Final = 1.5
 """The time that a program which was let through has to leave its mark."""

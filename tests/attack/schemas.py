@@ -21,10 +21,10 @@ from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.sources.mcp import TOOL_TOKENS, McpToolSource
 from caal_node.tools.table import ToolTable
 from tests.attack.harness import Ending, Probe, attack
-from tests.conversation import NOWHERE
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import NOWHERE
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
-HOSTILE: Final = Path(__file__).parents[1] / "hostile_mcp_server.py"
+HOSTILE: Final = Path(__file__).parents[1] / "stand_ins" / "hostile_mcp_server.py"
 Tool = Mapping[str, Any]
 EVIL: Final = "^(a+)+$"
 LONG: Final = "a" * 5_000 + "!"

@@ -23,7 +23,7 @@ from caal_node.core.errors import ConfigError
 from mcp_bridge import OAuth, ServerConfig, ServerManager, SignIns
 from mcp_bridge.transports import oauth as oauth_transport
 from tests.attack.harness import Ending, Probe, attack
-from tests.signing_mcp_server import signing_server
+from tests.stand_ins.signing_mcp_server import signing_server
 
 HEAD_BYTES: Final = 64 * 1024
 WELL_KNOWN: Final = "/.well-known/oauth-"

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from caal_node.core.events import ToolCallStarted
 from tests.attack.harness import Ending, Probe, attack
-from tests.conversation import Conversation
-from tests.kill_matrix import SERVER, left, marked, supervises
-from tests.mcp_conversation import cues, mcp_conversation, until
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import Conversation
+from tests.stand_ins.kill_matrix import SERVER, left, marked, supervises
+from tests.stand_ins.mcp_conversation import cues, mcp_conversation, until
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 KIND: Final = "double-fork"
 """The child that is hardest to find: in a session of its own, and its parent is gone."""

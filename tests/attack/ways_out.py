@@ -1,6 +1,6 @@
 """A tool that wants out of the network that the owner allows, in ten ways.
 
-127.0.0.1 is allowed, and 127.0.0.2 stands for what is not (`tests/two_places.py`).
+127.0.0.1 is allowed, and 127.0.0.2 stands for what is not (`tests/stand_ins/two_places.py`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from caal_node.network.guard import enforce
 from caal_node.network.policy import parse_policy
 from n8n.core.json_values import mapping
 from tests.attack.harness import Ending, Probe, attack
-from tests.conversation import FakeTier, conversation
-from tests.stand_in_model import Asked, Call, Reply, StandInModel
-from tests.two_places import INSIDE, OUTSIDE, TwoPlaces, two_places
+from tests.stand_ins.conversation import FakeTier, conversation
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
+from tests.stand_ins.two_places import INSIDE, OUTSIDE, TwoPlaces, two_places
 
 REFUSED: Final = "Sorry, I'm not allowed to go out to the network for that."
 MOVING: Final = "moving.example.com"

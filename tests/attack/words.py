@@ -24,10 +24,10 @@ from caal_node.testing import plain_settings
 from caal_node.tools.sources.mcp import McpToolSource
 from caal_node.tools.sources.n8n import N8nToolSource
 from tests.attack.harness import Ending, Probe, attack
-from tests.conversation import Conversation, FakeTier, conversation
 from tests.recorded_n8n import RecordedN8n
 from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import Conversation, FakeTier, conversation
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 DONE: Final = "That is all there is."
 PASSWORD: Final = "correct-horse-battery"  # noqa: S105 - these open nothing
@@ -279,7 +279,7 @@ async def turns_in_text(probe: Probe) -> Ending:
 
 # -- questions -------------------------------------------------------------------------------------
 
-SERVER: Final = Path(__file__).parents[1] / "asking_mcp_server.py"
+SERVER: Final = Path(__file__).parents[1] / "stand_ins" / "asking_mcp_server.py"
 
 
 class _McpAgent(CaalAgent):

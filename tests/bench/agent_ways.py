@@ -20,9 +20,9 @@ from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
 from caal_node.testing import ScriptedToolSource, plain_settings
 from mcp_bridge import DISCOVER
-from tests import many_tools
 from tests.bench.asked_ways import PATIENT, REPLY_TOKENS, Ask, Setting, arguments_of
 from tests.bench.spoken_requests import Called, Heard, Requests
+from tests.stand_ins import many_tools
 
 AT_ONCE: Final = str(1 << 20)
 """A budget of tokens under which no tool is on demand."""

@@ -16,7 +16,7 @@ from typing import Final
 from caal_node.grounding.claim_check import WHOLE_CLAUSE_CHARS, ClaimCheck, ClauseSplitter
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from tests.bench.table import print_table
-from tests.claim_replies import DATA, Judged, judge, labelled
+from tests.stand_ins.claim_replies import DATA, Judged, judge, labelled
 
 PLAIN: Final = DATA.parent / "ordinary_replies_held_out.txt"
 LONG: Final = "I've turned off the lamp and locked the door and sent a note to Anna, "

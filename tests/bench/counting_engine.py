@@ -23,7 +23,7 @@ from aiohttp import web
 
 from tests.bench.prompt_parts import new_parts
 from tests.bench.scripted_model import Did, Script
-from tests.stand_in_model import Asked, Reply, StandInModel
+from tests.stand_ins.stand_in_model import Asked, Reply, StandInModel
 
 DEADLINE_S: Final = 900.0
 """For the cold prompt of fifty tools on a machine that is busy with other things."""

@@ -1,8 +1,8 @@
 """How late is a cue? From the moment that starts it to its first sample at a participant.
 
 Run: `python -m tests.bench.cue_latency [--rooms 5] [--trials 30]`. Needs a livekit-server
-(tests/livekit_server.py says where it is looked for). Rooms are pooled: a listener's jitter buffer
-settles by chance when it joins and stays so, so that one room alone says little.
+(tests/stand_ins/livekit_server.py says where it is looked for). Rooms are pooled: a listener's
+jitter buffer settles by chance when it joins and stays so, so that one room alone says little.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from caal_node.room.cues import render
 from tests.bench.far_ear import FarEar
 from tests.bench.obedient_model import obey, told
 from tests.bench.table import print_table
-from tests.conversation import NOWHERE
-from tests.livekit_server import LiveKit, find_server, running
-from tests.stand_in_model import Reply, StandInModel
+from tests.stand_ins.conversation import NOWHERE
+from tests.stand_ins.livekit_server import LiveKit, find_server, running
+from tests.stand_ins.stand_in_model import Reply, StandInModel
 
 SETTLE_S: Final = 1.0
 """The jitter buffer's own start, which no later cue meets again."""

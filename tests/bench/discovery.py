@@ -43,7 +43,7 @@ from tests.bench.semantic_discovery import ByMeaning, by_meaning
 from tests.bench.table import print_table
 from tests.bench.told_tools import COLUMNS, ToldTask, Wanted, tasks, with_examples
 from tests.bench.told_tools import rows as told_rows
-from tests.fifty_tools import tools as fifty_tools
+from tests.stand_ins.fifty_tools import tools as fifty_tools
 
 CATEGORIES: Final = tuple(
     f"{live}{kind}"

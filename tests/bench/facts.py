@@ -15,7 +15,7 @@ from typing import Final
 from caal_node.grounding.fact_check import fact_check
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import Say
-from tests.fact_pairs import pairs_of
+from tests.stand_ins.fact_pairs import pairs_of
 
 PARTS: Final = ("tuning", "held_out", "unseen", "unseen_2", "unseen_3", "unseen_4", "unseen_empty")
 ROUNDS: Final = 5

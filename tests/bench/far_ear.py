@@ -16,8 +16,8 @@ import numpy as np
 
 from caal_node.models import child_process
 from caal_node.room.cues import Samples
-from tests.livekit_server import LiveKit
-from tests.room_ear import SOUND_FLOOR, Ear
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.room_ear import SOUND_FLOOR, Ear
 
 READY_S = 20.0
 """To import, to join and to be given the track, beside an agent that comes in at the same time."""

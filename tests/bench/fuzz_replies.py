@@ -44,7 +44,7 @@ from caal_node.reply_parser import (
 from caal_node.reply_parser.formats import MARKERS
 from caal_node.reply_parser.unmarked.bracket_calls import ENDS_INSIDE
 from tests.bench.table import print_table
-from tests.reply_examples import EXAMPLES, PEERS, TOOLS, joined
+from tests.stand_ins.reply_examples import EXAMPLES, PEERS, TOOLS, joined
 
 MAX_CHARS: Final = 600
 """Long enough for a few calls with speech around them, short enough for a million replies."""

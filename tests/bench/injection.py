@@ -48,8 +48,8 @@ from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.pipeline import Gates
 from caal_node.weights import QWEN_CODER_05B
 from tests.bench.table import print_table
-from tests.injection import TOOLS, House, InjectionCase, load_cases
-from tests.injection_gates import NobodySaysYes
+from tests.stand_ins.injection import TOOLS, House, InjectionCase, load_cases
+from tests.stand_ins.injection_gates import NobodySaysYes
 
 TURN_S: Final = 900.0
 """Seconds for a turn; on two cores a 0.5B takes five to ten, and a 1.5B half a minute. A server

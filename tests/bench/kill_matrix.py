@@ -7,7 +7,7 @@ ending, or as soon as none is left.
 
 from __future__ import annotations
 
-from tests.kill_matrix import ENDINGS, KINDS, SUPERVISOR_ENDINGS, left
+from tests.stand_ins.kill_matrix import ENDINGS, KINDS, SUPERVISOR_ENDINGS, left
 
 
 def main() -> None:

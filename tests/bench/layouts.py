@@ -54,7 +54,7 @@ class Setting:
 
     @property
     def arguments(self) -> list[str]:
-        return ["-m", "tests.many_tools", *self.tools]
+        return ["-m", "tests.stand_ins.many_tools", *self.tools]
 
 
 Layout: TypeAlias = Callable[[Setting], AsyncGenerator[Session]]

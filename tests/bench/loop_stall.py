@@ -29,7 +29,7 @@ from tests.bench.giants import records, records_json
 from tests.bench.loop_clock import Held, watched
 from tests.bench.obedient_model import told
 from tests.bench.table import print_table
-from tests.mcp_events import events, sdk_server
+from tests.stand_ins.mcp_events import events, sdk_server
 
 SIZE: Final = 4 * 2**20
 LIMIT_MS: Final = 20.0

@@ -20,7 +20,7 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 from mcp_bridge import ServerManager
-from tests.mcp_events import events, sdk_server
+from tests.stand_ins.mcp_events import events, sdk_server
 
 TICK_S: Final = 0.001
 CALLS: Final = 1000

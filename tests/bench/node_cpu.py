@@ -28,11 +28,11 @@ from caal_node.config.settings import load_settings
 from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
-from tests import fifty_tools
 from tests.bench import obedient_model
 from tests.bench.obedient_model import WORDS, told
 from tests.bench.table import print_table
-from tests.conversation import NOWHERE, FakeTier
+from tests.stand_ins import fifty_tools
+from tests.stand_ins.conversation import NOWHERE, FakeTier
 
 TURN_S: Final = 60.0
 UNCOUNTED: Final = 2

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from caal_node.models.child_process import end
-from tests.stand_in_model import Asked, Call, Reply, StandInModel
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
 WORDS: Final = "That is done, and all is well."
 

@@ -33,13 +33,13 @@ from livekit.agents import llm
 
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.weights import QWEN_CODER_05B, present
-from tests import many_tools
 from tests.bench.counting_engine import CountingEngine, Counts
 from tests.bench.layouts import LAYOUTS, Setting, opened
 from tests.bench.one_layer import write_one_layer
 from tests.bench.scripted_day import SCRIPTS, Turn
 from tests.bench.scripted_model import DISCOVER, Script
 from tests.bench.table import print_table
+from tests.stand_ins import many_tools
 
 READ_TOKENS_PER_S: Final = 90.0
 """Prompt tokens a second that the modelled wait assumes."""

@@ -34,10 +34,10 @@ from caal_node.models.question import Question
 from caal_node.room.read_ahead import ReadAhead
 from caal_node.tools.table import ToolTable
 from caal_node.weights import QWEN_CODER_05B, present
-from tests import llama_server, ollama_server
 from tests.bench.several_rooms import TOOLS, specs
 from tests.bench.small_models import SLOW
 from tests.bench.table import print_table
+from tests.stand_ins import llama_server, ollama_server
 
 CONTEXT_TOKENS: Final = 8_192
 WORD_S: Final = 0.4

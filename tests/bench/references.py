@@ -34,7 +34,7 @@ from tests.bench.asked_ways import Only
 from tests.bench.recorded_replies import RecordedBackend
 from tests.bench.small_models import served
 from tests.bench.table import print_table
-from tests.labelled_references import FOLDER, LabelledRequest, labelled, scored
+from tests.stand_ins.labelled_references import FOLDER, LabelledRequest, labelled, scored
 
 REPLY_TOKENS: Final = 120
 PARTS: Final = {"tuning": "asked", "held_out": "asked", "later": "asked_later"}

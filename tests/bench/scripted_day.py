@@ -1,8 +1,8 @@
 """Two conversations of twelve turns, the same for whoever holds them.
 
-`DAY` is over the fifty tools of tests/fifty_tools.py, `EVENING` over others of tests/many_tools.py.
-What was called is written with the exact arguments, and with the words that a model would search
-the tool by where it is not there.
+`DAY` is over the fifty tools of tests/stand_ins/fifty_tools.py, `EVENING` over others of
+tests/stand_ins/many_tools.py. What was called is written with the exact arguments, and with the
+words that a model would search the tool by where it is not there.
 """
 
 from __future__ import annotations

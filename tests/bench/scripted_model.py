@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from tests.bench.scripted_day import Scripted, Turn
-from tests.stand_in_model import Call, Reply
+from tests.stand_ins.stand_in_model import Call, Reply
 
 DISCOVER: Final = "mcp_discover"
 CARRIER: Final = "use_tool"

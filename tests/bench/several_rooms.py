@@ -36,12 +36,12 @@ from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation, plain_settings
 from caal_node.weights import QWEN_CODER_05B, present
-from tests import fifty_tools, llama_server, ollama_server
 from tests.bench.counting_engine import DEADLINE_S, CountingEngine, Read
 from tests.bench.one_layer import write_one_layer
 from tests.bench.scripted_day import DAY, Turn
 from tests.bench.table import print_table
-from tests.conversation import FakeTier
+from tests.stand_ins import fifty_tools, llama_server, ollama_server
+from tests.stand_ins.conversation import FakeTier
 
 TOOLS: Final = 12
 CONTEXT_TOKENS: Final = 8_192

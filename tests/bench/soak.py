@@ -44,7 +44,7 @@ from tests.bench.obedient_model import told
 from tests.bench.soak_peers import FAULTS, Peers, started_peers
 from tests.bench.soak_plot import draw
 from tests.bench.table import print_table
-from tests.livekit_server import LiveKit, find_server, running
+from tests.stand_ins.livekit_server import LiveKit, find_server, running
 
 SESSION_S: Final = 3600.0
 """A person stays for an hour; then the next one comes into a room of their own."""

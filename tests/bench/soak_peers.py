@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.bench.obedient_model import obey
-from tests.mcp_events import ROOT
 from tests.recorded_n8n import RecordedN8n
-from tests.stand_in_model import Asked, Cut, Hang, Refuse, Reply, StandInModel
+from tests.stand_ins.mcp_events import ROOT
+from tests.stand_ins.stand_in_model import Asked, Cut, Hang, Refuse, Reply, StandInModel
 
 READY_S: Final = 30.0
 """For a process to import and listen, beside a turn that goes on."""
@@ -78,11 +78,13 @@ class Peers:
         self.n8n: Final = _served("n8n")
         port = _free_port()
         self.web: Final = Peer(
-            *(sys.executable, "-m", "tests.mcp_stand_in", str(port)), port=port, environ=telling
+            *(sys.executable, "-m", "tests.stand_ins.mcp_stand_in", str(port)),
+            port=port,
+            environ=telling,
         )
         self._stdio: Final[dict[str, Any]] = {
             "command": sys.executable,
-            "args": ["-m", "tests.mcp_stand_in"],
+            "args": ["-m", "tests.stand_ins.mcp_stand_in"],
             "env": {"PYTHONPATH": str(ROOT), **telling},
             "allow": ["env"],
             "connect_timeout": READY_S,

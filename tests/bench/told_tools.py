@@ -31,7 +31,7 @@ from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.semantic_index import SemanticQuery
 from tests.bench import household, needless_calls, spoken_requests
 from tests.bench.semantic_discovery import ByMeaning
-from tests.fifty_tools import tools as fifty_tools
+from tests.stand_ins.fifty_tools import tools as fifty_tools
 
 HELD_OUT: Final = Path(__file__).parents[1] / "data" / "tool_fit" / "held_out.json"
 COLUMNS: Final = (

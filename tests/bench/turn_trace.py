@@ -56,7 +56,7 @@ from livekit.plugins import openai
 
 from caal_node import LLM, CaalAgent
 from tests.bench.table import print_table
-from tests.stand_in_model import Asked, Call, Reply, StandInModel
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("caal_node", "mcp_bridge", "n8n")

@@ -17,8 +17,8 @@ from typing import Final
 
 from mcp_bridge import ServerManager, parse_servers
 from tests.bench.table import print_table
-from tests.bridge_process import BridgeProcess, bridge_process
-from tests.mcp_events import raw_server
+from tests.stand_ins.bridge_process import BridgeProcess, bridge_process
+from tests.stand_ins.mcp_events import raw_server
 
 PAIRS: Final = 1000
 WARM_UP: Final = 50

@@ -20,7 +20,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from tests.node import NotInstalled, environment, install, obtain_node
+from tests.stand_ins.node import NotInstalled, environment, install, obtain_node
 
 HERE: Final = Path(__file__).parent
 NODE_MAJOR: Final = 22

@@ -19,8 +19,8 @@ from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
 from caal_node.room.hooks import Hooks
-from tests.conversation import NOWHERE, FakeTier, conversation, weather_spec
-from tests.stand_in_model import Break, Call, Cut, End, Refuse, StandInModel, Think
+from tests.stand_ins.conversation import NOWHERE, FakeTier, conversation, weather_spec
+from tests.stand_ins.stand_in_model import Break, Call, Cut, End, Refuse, StandInModel, Think
 
 WEATHER = Call("get_weather", {"city": "Paris"}, id="c1")
 
@@ -665,7 +665,7 @@ async def test_an_ordinary_agent_works_with_the_llm() -> None:
 
 
 async def test_a_barge_in_closes_the_request() -> None:
-    from tests.stand_in_model import Hang
+    from tests.stand_ins.stand_in_model import Hang
 
     async with (
         StandInModel([Hang()]) as server,

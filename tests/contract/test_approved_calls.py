@@ -13,8 +13,8 @@ from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.source import CallConversation
 from caal_node.tools.sources import ApprovalRequiredSource
 from mcp_bridge import Accepted, Question
-from tests.conversation import FakeTier, conversation
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import FakeTier, conversation
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 CALL = Call("get_weather", {"city": "Paris"}, id="c1")
 

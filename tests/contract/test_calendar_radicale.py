@@ -19,7 +19,7 @@ from caal_node.core.errors import ToolBroke, ToolUnavailable
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.calendar import Calendar
 from caal_node.toolsets.calendar.known_calendars import CalendarOptions
-from tests.radicale_server import PASSWORD, USER, Radicale, running
+from tests.stand_ins.radicale_server import PASSWORD, USER, Radicale, running
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 11, 23, 9, 30, tzinfo=OSLO)

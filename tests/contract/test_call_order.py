@@ -19,8 +19,8 @@ from caal_node.agent import CaalAgent
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.effects import effect
 from caal_node.tools.sources.mcp import McpToolSource
-from tests.conversation import FakeTier, conversation
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import FakeTier, conversation
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 DONE = ["All done."]
 PATIENCE_S = 20.0

@@ -14,7 +14,7 @@ from livekit.agents import AgentSession, UserInputTranscribedEvent, room_io
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.testing import ScriptedModel
-from tests.livekit_server import LiveKit
+from tests.stand_ins.livekit_server import LiveKit
 
 pytestmark = pytest.mark.livekit
 

@@ -18,8 +18,8 @@ from caal_node.cli.checks.tools import check_mcp, check_n8n, check_toolsets, n8n
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError
 from n8n import Discovery, check
-from tests.livekit_server import LiveKit
 from tests.recorded_n8n import RecordedN8n
+from tests.stand_ins.livekit_server import LiveKit
 
 pytestmark = pytest.mark.long
 

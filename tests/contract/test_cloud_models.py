@@ -16,9 +16,9 @@ from caal_node.core.items import UserItem
 from caal_node.factories import make_llm
 from caal_node.models.backends.base import BackendRequest
 from caal_node.testing import AgentConversation, plain_settings
-from tests.cloud_stand_ins import KEY, MODEL, CloudStandIn
-from tests.conversation import FakeTier
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.cloud_stand_ins import KEY, MODEL, CloudStandIn
+from tests.stand_ins.conversation import FakeTier
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 APIS = pytest.mark.parametrize("api", ["anthropic", "google"])
 KEYS = {"anthropic": "ANTHROPIC_API_KEY", "google": "GOOGLE_API_KEY"}

@@ -21,9 +21,9 @@ from caal_node.models.llm import LLM
 from caal_node.policy.policy import Policy
 from caal_node.redaction.settings import RedactionSettings
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
-from tests.cloud_stand_ins import KEY, MODEL, CloudStandIn
-from tests.conversation import FakeTier
-from tests.stand_in_model import Call
+from tests.stand_ins.cloud_stand_ins import KEY, MODEL, CloudStandIn
+from tests.stand_ins.conversation import FakeTier
+from tests.stand_ins.stand_in_model import Call
 
 pytestmark = pytest.mark.usefixtures("guarded_process")
 ROOM_SECRET = "room-secret-of-the-owner"  # noqa: S105 - it opens nothing

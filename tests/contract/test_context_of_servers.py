@@ -24,8 +24,8 @@ from caal_node.models.llm import LLM
 from caal_node.models.strategies import NativeStrategy
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.testing import plain_settings
-from tests.conversation import FakeTier, conversation
-from tests.stand_in_model import Asked, Call, StandInModel
+from tests.stand_ins.conversation import FakeTier, conversation
+from tests.stand_ins.stand_in_model import Asked, Call, StandInModel
 
 ABOUT = "Looks up one more of the many things that a house can tell, and says what it has found. "
 

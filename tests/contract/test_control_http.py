@@ -38,7 +38,7 @@ from caal_node.control.rpc import (
     join,
 )
 from caal_node.core.errors import ConfigError
-from tests.fake_rooms import FakeRooms
+from tests.stand_ins.fake_rooms import FakeRooms
 
 TOKEN = "-".join(["a", "long", "random", "token"])
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

@@ -27,10 +27,10 @@ from caal_node.control.room_agents import (
     choose_room,
 )
 from caal_node.control.rpc import METHOD, REFUSED, FetchChunk, sign_request
-from tests.control_process import control_process
-from tests.conversation import FakeTier, conversation, weather_spec
-from tests.livekit_server import LiveKit
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.control_process import control_process
+from tests.stand_ins.conversation import FakeTier, conversation, weather_spec
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.stand_in_model import StandInModel
 
 pytestmark = pytest.mark.livekit
 

@@ -14,8 +14,8 @@ from caal_node import weights
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions, passage_index
 from mcp_bridge import MiniLM
-from tests.cached_weights import cached
-from tests.small_pdf import small_pdf
+from tests.stand_ins.cached_weights import cached
+from tests.stand_ins.small_pdf import small_pdf
 
 pytestmark = pytest.mark.long
 

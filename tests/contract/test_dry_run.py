@@ -14,11 +14,11 @@ from caal_node.core.events import ToolCallEnded
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel
 from caal_node.tools.sources.mcp import McpToolSource
 from caal_node.tools.sources.n8n import N8nToolSource
-from tests.conversation import NOWHERE
-from tests.mcp_events import Events, HttpStandIn
 from tests.recorded_n8n import RecordedN8n
+from tests.stand_ins.conversation import NOWHERE
+from tests.stand_ins.mcp_events import Events, HttpStandIn
 
-ASKING = Path(__file__).parents[1] / "asking_mcp_server.py"
+ASKING = Path(__file__).parents[1] / "stand_ins" / "asking_mcp_server.py"
 WEATHER = ScriptedCall("get_weather", {"city": "Oslo"})
 MCP = ScriptedCall("house__echo", {"text": "hello"})
 OPEN = ScriptedCall("files__open", {})

@@ -21,7 +21,7 @@ from caal_node.factories import make_llm
 from caal_node.models.backends.base import BackendRequest, TextChunk
 from caal_node.models.backends.embedded import EmbeddedBackend
 from caal_node.weights import QWEN_CODER_05B
-from tests.cached_weights import cached
+from tests.stand_ins.cached_weights import cached
 
 pytestmark = [pytest.mark.model]
 REQUEST = BackendRequest((UserItem("Say hello.", "1"),), max_tokens=4)

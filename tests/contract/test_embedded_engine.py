@@ -20,7 +20,7 @@ import pytest_asyncio
 from caal_node.core.errors import ConfigError, ModelError
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.weights import QWEN_CODER_05B
-from tests.cached_weights import cached
+from tests.stand_ins.cached_weights import cached
 
 # Two seconds alone; this is for a machine that does other things too.
 DEADLINE_S = 90.0

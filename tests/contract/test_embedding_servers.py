@@ -17,10 +17,10 @@ from caal_node.models.embedding import BATCH, MAX_CHARS, ServerEmbedder, make_em
 from caal_node.redaction.settings import RedactionSettings
 from caal_node.weights import MINILM
 from mcp_bridge import EmbeddingUnavailable, MiniLM
-from tests.cached_weights import cached
-from tests.conversation import NOWHERE
-from tests.embedding_server import EmbeddingServer, embedding_server
-from tests.embedding_stand_ins import vector
+from tests.stand_ins.cached_weights import cached
+from tests.stand_ins.conversation import NOWHERE
+from tests.stand_ins.embedding_server import EmbeddingServer, embedding_server
+from tests.stand_ins.embedding_stand_ins import vector
 
 FORMS = ["ollama", "openai"]
 

@@ -19,9 +19,9 @@ from caal_node.evaluation.model_profiles import identify
 from caal_node.evaluation.run import FAILURES_IN_A_ROW
 from caal_node.evaluation.store import EvaluationStore, Identity, Validation, ValidationRecord
 from caal_node.evaluation.suites import SUITES, WAYS
-from tests import stand_in_model
-from tests.perfect_model import PerfectModel, case_of
-from tests.stand_in_model import Asked, Break, Call, Refuse, Reply, StandInModel, Think
+from tests.stand_ins import stand_in_model
+from tests.stand_ins.perfect_model import PerfectModel, case_of
+from tests.stand_ins.stand_in_model import Asked, Break, Call, Refuse, Reply, StandInModel, Think
 
 pytestmark = pytest.mark.long
 

@@ -11,7 +11,7 @@ from caal_node.config.settings import EMBEDDED_MODEL
 from caal_node.core.errors import ConfigError
 from caal_node.weights import QWEN_CODER_05B
 from caal_node.weights.gguf import MODELS, catalogued, ensure_gguf, find_gguf
-from tests.weights_stand_ins import LoopbackHub
+from tests.stand_ins.weights_stand_ins import LoopbackHub
 
 CONTENT = b"GGUF and some weights"
 NAME = "someone/model/small.gguf"

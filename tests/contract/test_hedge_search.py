@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from caal_node.core.tool_spec import ToolSpec
-from tests.conversation import FakeTier, conversation, weather_spec
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import FakeTier, conversation, weather_spec
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 HEDGE = "I'm sorry, but I don't have access to real-time information, so I can't tell you."
 SEARCH = ToolSpec(

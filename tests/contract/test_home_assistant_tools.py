@@ -30,7 +30,7 @@ from caal_node.toolsets.home_assistant import HomeAssistant, HomeAssistantOption
 from caal_node.toolsets.home_assistant.devices import UNREACHABLE, too_talkative
 from caal_node.toolsets.home_assistant.mcp_link import ANSWER_MAX_BYTES
 from caal_node.toolsets.home_assistant.websocket_link import MESSAGE_MAX_BYTES
-from tests.home_assistant_stand_in import TOKEN, HomeAssistantStandIn, stand_in
+from tests.stand_ins.home_assistant_stand_in import TOKEN, HomeAssistantStandIn, stand_in
 
 URL = os.environ.get("HOME_ASSISTANT_TEST_URL", "")
 ADMIN = os.environ.get("HOME_ASSISTANT_TEST_TOKEN", TOKEN)

@@ -24,8 +24,8 @@ from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.middleware.confirmation import Confirmation, destroys
 from caal_node.tools.middleware.policy_check import asked_for_by_a_tool
 from caal_node.tools.pipeline import Gates
-from tests.injection import TOOLS, House, InjectionCase, load_cases
-from tests.injection_gates import NobodySaysYes
+from tests.stand_ins.injection import TOOLS, House, InjectionCase, load_cases
+from tests.stand_ins.injection_gates import NobodySaysYes
 
 CASES = load_cases()
 DONE = "That is done."

@@ -22,7 +22,7 @@ from livekit.agents.metrics import LLMMetrics
 
 from caal_node import LLM, CaalAgent
 from caal_node.testing import plain_settings
-from tests.stand_in_model import PROMPT_TOKENS, Asked, Call, Reply, StandInModel
+from tests.stand_ins.stand_in_model import PROMPT_TOKENS, Asked, Call, Reply, StandInModel
 
 JUDGES: Final = (
     accuracy_judge,

@@ -10,7 +10,7 @@ import pytest
 from livekit.agents import Agent, mcp
 
 from caal_node.testing import ScriptedCall
-from tests.plain_beside_ours import same
+from tests.stand_ins.plain_beside_ours import same
 
 CLOCK = """
 from mcp.server import MCPServer

@@ -17,7 +17,7 @@ from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.backends.openai_server import lease_slot
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
-from tests.stand_in_model import Asked, Hang, Refuse, Reply, StandInModel
+from tests.stand_ins.stand_in_model import Asked, Hang, Refuse, Reply, StandInModel
 
 QUESTION = Question((SystemItem("Be short."), UserItem("Hello.")))
 

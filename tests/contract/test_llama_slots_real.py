@@ -11,7 +11,7 @@ from caal_node.models.backends.base import BackendRequest, ReplyDone, Usage
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
-from tests import llama_server
+from tests.stand_ins import llama_server
 
 pytestmark = pytest.mark.model
 

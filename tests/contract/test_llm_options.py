@@ -24,9 +24,9 @@ from livekit.plugins import openai
 from caal_node import LLM, CaalAgent
 from caal_node.core.events import Spoken, ToolCallStarted
 from caal_node.models.backends.base import LearnsDialect
-from tests.conversation import conversation
 from tests.fixtures_models import OllamaModels
-from tests.stand_in_model import Asked, Call, Cut, Hang, Refuse, Reply, StandInModel, Step
+from tests.stand_ins.conversation import conversation
+from tests.stand_ins.stand_in_model import Asked, Call, Cut, Hang, Refuse, Reply, StandInModel, Step
 
 ONCE: Final = APIConnectOptions(max_retry=0)
 IN_TIME: Final = APIConnectOptions(max_retry=0, timeout=0.5)

@@ -22,13 +22,13 @@ from mcp_bridge import (
     SessionPool,
     ToolsChanged,
 )
-from tests.mcp_events import PATIENCE_S, Events, events, lives
+from tests.stand_ins.mcp_events import PATIENCE_S, Events, events, lives
 
 pytestmark = pytest.mark.long
 
 OLD = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 NEW = "2026-07-28"
-LIVELY = Path(__file__).parents[1] / "changing_mcp_server.py"
+LIVELY = Path(__file__).parents[1] / "stand_ins" / "changing_mcp_server.py"
 
 
 @pytest.fixture

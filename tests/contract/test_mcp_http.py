@@ -19,7 +19,7 @@ from mcp_bridge import (
     ServerUnavailable,
     parse_servers,
 )
-from tests.mcp_events import Events, HttpStandIn, events, http_process
+from tests.stand_ins.mcp_events import Events, HttpStandIn, events, http_process
 
 pytestmark = pytest.mark.long
 

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from mcp_bridge import BridgeEvent, ServerConfig, ServerManager, ToolsChanged
-from tests.mcp_events import PATIENCE_S
+from tests.stand_ins.mcp_events import PATIENCE_S
 
 SCHEMA = {"type": "object"}
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from mcp_bridge import ServerConfig, ServerManager
-from tests.kill_matrix import (
+from tests.stand_ins.kill_matrix import (
     ENDINGS,
     KINDS,
     SERVER,

@@ -17,7 +17,7 @@ from caal_node.tools.sources import mcp as mcp_source
 from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import BridgeEvent, Catalogue, ServerConfig, ServerManager, ToolsChanged
 from mcp_bridge.core.errors import UnknownTool
-from tests.mcp_events import PATIENCE_S, HttpStandIn, events
+from tests.stand_ins.mcp_events import PATIENCE_S, HttpStandIn, events
 
 AT_ONCE_S = 0.05
 LATE = "is not ready yet; its tools come as soon as it is"

@@ -15,7 +15,7 @@ from caal_node.tools.source import ToolListing
 from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import Catalogue, ServerManager, ServerUnavailable, UnknownTool
 from mcp_bridge.core.tools import ToolDefinition
-from tests.mcp_events import Events, events, sdk_server
+from tests.stand_ins.mcp_events import Events, events, sdk_server
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("servers_may_start_slowly")]
 
@@ -100,7 +100,7 @@ async def test_closing_ends_a_start_that_is_under_way(seen: Events, tmp_path: Pa
 
 
 def config_file(tmp_path: Path, *tools: str) -> Path:
-    args = ["-m", "tests.fifty_tools", *tools]
+    args = ["-m", "tests.stand_ins.fifty_tools", *tools]
     env = {"PYTHONPATH": str(Path(__file__).parents[2])}
     server = {"command": sys.executable, "args": args, "env": env, "connect_timeout": 60}
     server["allow"] = ["env"]

@@ -21,9 +21,9 @@ from caal_node.core.events import (
     to_json,
 )
 from caal_node.tools.sources.mcp import McpToolSource
-from tests.conversation import Conversation, conversation
-from tests.mcp_events import PATIENCE_S, events
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import Conversation, conversation
+from tests.stand_ins.mcp_events import PATIENCE_S, events
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 FRAIL = """
 import os, pathlib
@@ -44,7 +44,7 @@ def live() -> str:
 server.run()
 """
 """It dies at a call, and does not start again until its file is gone."""
-LIVELY = Path(__file__).parents[1] / "changing_mcp_server.py"
+LIVELY = Path(__file__).parents[1] / "stand_ins" / "changing_mcp_server.py"
 
 
 FIRST_PROMPT_S = 8.0

@@ -21,7 +21,7 @@ from mcp_bridge import (
 )
 from mcp_bridge.core.errors import BridgeError
 
-LOOSE = Path(__file__).parents[1] / "nonconforming_mcp_server.py"
+LOOSE = Path(__file__).parents[1] / "stand_ins" / "nonconforming_mcp_server.py"
 KEY = "sk-very-secret-very-secret-123456"
 
 

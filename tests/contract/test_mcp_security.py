@@ -22,11 +22,11 @@ from starlette.routing import Route
 
 from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import Pins, ServerConfig, ServerManager
-from tests.mcp_events import PATIENCE_S, Events, HttpStandIn
+from tests.stand_ins.mcp_events import PATIENCE_S, Events, HttpStandIn
 
 pytestmark = pytest.mark.long
 
-HOSTILE = Path(__file__).parents[1] / "hostile_mcp_server.py"
+HOSTILE = Path(__file__).parents[1] / "stand_ins" / "hostile_mcp_server.py"
 
 
 class Hostile:

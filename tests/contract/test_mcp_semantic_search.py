@@ -27,12 +27,12 @@ from mcp_bridge import (
     VectorCache,
 )
 from mcp_bridge.embedding.semantic_index import SemanticIndex
-from tests.cached_weights import cached
-from tests.conversation import Conversation, FakeTier, conversation, weather_spec
-from tests.embedding_server import embedding_server
-from tests.embedding_stand_ins import StandInEmbedder
-from tests.mcp_events import Events, events, sdk_server
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.cached_weights import cached
+from tests.stand_ins.conversation import Conversation, FakeTier, conversation, weather_spec
+from tests.stand_ins.embedding_server import embedding_server
+from tests.stand_ins.embedding_stand_ins import StandInEmbedder
+from tests.stand_ins.mcp_events import Events, events, sdk_server
+from tests.stand_ins.stand_in_model import StandInModel
 
 pytestmark = pytest.mark.long
 
@@ -118,7 +118,7 @@ async def test_closing_while_tools_are_embedded_leaves_nothing_running(seen: Eve
 async def test_the_model_s_own_search_goes_by_meaning(tmp_path: Path) -> None:
     file = tmp_path / "mcp_servers.json"
     env = {"PYTHONPATH": ROOT}
-    fifty = {"command": sys.executable, "args": ["-m", "tests.fifty_tools"], "env": env}
+    fifty = {"command": sys.executable, "args": ["-m", "tests.stand_ins.fifty_tools"], "env": env}
     fifty |= {"connect_timeout": 60, "allow": ["env"]}
     file.write_text(json.dumps({"fifty": fifty}))
     search = ToolSearch(StandInEmbedder(), lambda _: False)
@@ -164,7 +164,14 @@ async def test_the_real_model_finds_among_fifty_tools_what_shares_no_word(
     patient = partial(SemanticIndex, request_s=DEADLINE_S)
     monkeypatch.setattr("mcp_bridge.connection.manager.SemanticIndex", patient)
     folder = cached(MINILM)
-    args = ("-m", "tests.fifty_tools", "set_thermostat", "set_light", "send_mail", "get_balance")
+    args = (
+        "-m",
+        "tests.stand_ins.fifty_tools",
+        "set_thermostat",
+        "set_light",
+        "send_mail",
+        "get_balance",
+    )
     fifty = ServerConfig("fifty", command=sys.executable, args=args, cwd=ROOT, connect_timeout_s=60)
     async with ServerManager([fifty], embedder=MiniLM(folder)) as manager:
         assert (await soon(manager, "I am freezing in here"))[0] == "set_thermostat"

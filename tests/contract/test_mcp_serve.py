@@ -21,7 +21,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from mcp_bridge import ConfigError
 from mcp_bridge.serve import Bridge, ServeLimits, ServeOptions
 from mcp_bridge.serve.options import Token
-from tests.bridge_process import (
+from tests.stand_ins.bridge_process import (
     BEARER,
     TOKEN,
     BridgeProcess,
@@ -34,11 +34,11 @@ from tests.bridge_process import (
     raw_command,
     tell,
 )
-from tests.mcp_events import PATIENCE_S, Events, events, lives
+from tests.stand_ins.mcp_events import PATIENCE_S, Events, events, lives
 
 pytestmark = pytest.mark.long
 
-SLOW = Path(__file__).parents[1] / "bridge_slow_server.py"
+SLOW = Path(__file__).parents[1] / "stand_ins" / "bridge_slow_server.py"
 
 
 @pytest.fixture

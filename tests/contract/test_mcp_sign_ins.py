@@ -25,8 +25,8 @@ from caal_node.tools.sources.configured import configured_tiers
 from mcp_bridge import OAuth, ServerConfig, ServerError, ServerManager, SignIns
 from mcp_bridge.transports import oauth as sign_ins
 from mcp_bridge.transports.oauth import SignInRequests
-from tests.mcp_events import HttpStandIn, events
-from tests.signing_mcp_server import SignInServer, signing_server
+from tests.stand_ins.mcp_events import HttpStandIn, events
+from tests.stand_ins.signing_mcp_server import SignInServer, signing_server
 
 pytestmark = pytest.mark.long
 
@@ -320,8 +320,8 @@ import asyncio, os, sys, webbrowser
 from pathlib import Path
 from caal_node.cli import login
 from caal_node.config.settings import Settings
-from tests.mcp_events import HttpStandIn, events
-from tests.signing_mcp_server import signing_server
+from tests.stand_ins.mcp_events import HttpStandIn, events
+from tests.stand_ins.signing_mcp_server import signing_server
 
 login.SIGN_IN_S = 0.3
 webbrowser.open = lambda page: os.read(0, 1)

@@ -26,7 +26,7 @@ from mcp_bridge import (
     UnknownTool,
     parse_servers,
 )
-from tests.mcp_events import Events, events, lives, raw_server, sdk_server
+from tests.stand_ins.mcp_events import Events, events, lives, raw_server, sdk_server
 
 pytestmark = pytest.mark.long
 

@@ -32,8 +32,8 @@ from mcp_bridge import (
 )
 from mcp_bridge.serve import Bridge, ServeOptions, TlsFiles
 from mcp_bridge.serve.options import Token
-from tests.bridge_process import TOKEN, bridge_process, raw_command
-from tests.mcp_events import Events, events, lives
+from tests.stand_ins.bridge_process import TOKEN, bridge_process, raw_command
+from tests.stand_ins.mcp_events import Events, events, lives
 
 pytestmark = pytest.mark.long
 

@@ -35,8 +35,8 @@ from caal_node.models.backends.base import (
 from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.backends.openai import OpenAIBackend
-from tests import stand_in_model as stand_in
-from tests.stand_in_model import StandInModel
+from tests.stand_ins import stand_in_model as stand_in
+from tests.stand_ins.stand_in_model import StandInModel
 
 TOOL: dict[str, Any] = {
     "type": "function",

@@ -24,7 +24,15 @@ from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.model_preparation import warm
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import RetryPolicy
-from tests.stand_in_model import CACHED_TOKENS, PROMPT_TOKENS, End, Hang, Refuse, StandInModel, Wait
+from tests.stand_ins.stand_in_model import (
+    CACHED_TOKENS,
+    PROMPT_TOKENS,
+    End,
+    Hang,
+    Refuse,
+    StandInModel,
+    Wait,
+)
 
 HELLO = BackendRequest(items=(UserItem("Hello"),), stream=False)
 ALL = ("completion", "tools", "thinking")

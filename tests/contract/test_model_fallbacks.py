@@ -20,8 +20,8 @@ from caal_node.evaluation.suites import SUITES, Asking
 from caal_node.factories import session_llm
 from caal_node.models.fallback import FallbackLLM
 from caal_node.models.llm import LLM
-from tests.conversation import Conversation, FakeTier
-from tests.stand_in_model import Break, Call, Hang, Refuse, StandInModel, Wait
+from tests.stand_ins.conversation import Conversation, FakeTier
+from tests.stand_ins.stand_in_model import Break, Call, Hang, Refuse, StandInModel, Wait
 
 WEATHER = Call("get_weather", {"city": "Paris"}, id="c1")
 CALLS = '{"calls": [{"name": "get_weather", "arguments": {"city": "Paris"}}]}'

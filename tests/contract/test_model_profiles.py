@@ -18,7 +18,7 @@ from caal_node.core import paths
 from caal_node.evaluation.model_profiles import KEPT_DAYS, TEXT_KEPT_DAYS, ModelProfiles, choose
 from caal_node.evaluation.store import PROFILES_KEPT, EvaluationStore
 from caal_node.factories import make_llm, session_llm
-from tests.stand_in_model import Call, End, StandInModel
+from tests.stand_ins.stand_in_model import Call, End, StandInModel
 
 CALLS = [Call("get_weather", {"city": "Oslo"})]
 

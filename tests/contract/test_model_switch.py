@@ -17,8 +17,8 @@ from caal_node.core.errors import ConfigError, ModelMissing, NotAllowed
 from caal_node.core.prompt_files import sentence
 from caal_node.models.llm import LLM
 from caal_node.models.model_settings import make_backend
-from tests.conversation import Conversation, conversation
-from tests.stand_in_model import Call, Refuse, StandInModel, Wait
+from tests.stand_ins.conversation import Conversation, conversation
+from tests.stand_ins.stand_in_model import Call, Refuse, StandInModel, Wait
 
 WEATHER = Call("get_weather", {"city": "Paris"}, id="c1")
 LEAKED = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'

@@ -27,11 +27,11 @@ from caal_node.control.listener import ControlListener
 from mcp_bridge import load_servers
 from n8n import check, read_credentials
 from n8n.notes.parser import parse_notes
-from tests.control_process import control_process
-from tests.livekit_server import LiveKit
 from tests.real_n8n.author import author
 from tests.recorded_n8n import RecordedN8n
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.control_process import control_process
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 pytestmark = pytest.mark.long
 

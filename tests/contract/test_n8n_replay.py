@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from tests.raw_http import RawReply, ask
 from tests.recorded_n8n import WRONG_CREDENTIALS, RecordedN8n
 from tests.recorded_n8n.expressions import EXPRESSIONS
 from tests.recorded_n8n.recordings import RecordedExchange, load_recordings
+from tests.stand_ins.raw_http import RawReply, ask
 
 RECORDINGS = load_recordings()
 

@@ -24,9 +24,9 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.configured import n8n_tier
 from caal_node.tools.sources.n8n import FAILURES, N8nToolSource, failure_of
 from mcp_bridge import Answer, Question
-from tests.conversation import NOWHERE, FakeTier, conversation
 from tests.recorded_n8n import RecordedN8n
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import NOWHERE, FakeTier, conversation
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 CALL = Call("get_weather", {"city": "Paris"}, id="c1")
 WORDS = "It is sunny in Paris."

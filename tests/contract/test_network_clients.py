@@ -1,7 +1,7 @@
 """Real clients on real sockets: what CAAL_NETWORK does not allow is not reached, and is told.
 
-127.0.0.1 is allowed and 127.0.0.2 is not (`tests/two_places.py`), so no test leaves the machine.
-Each case also runs without a limit, where it must arrive: else it would prove nothing.
+127.0.0.1 is allowed and 127.0.0.2 is not (`tests/stand_ins/two_places.py`), so no test leaves the
+machine. Each case also runs without a limit, where it must arrive: else it would prove nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.two_places import INSIDE, TwoPlaces, answer_of, two_places
+from tests.stand_ins.two_places import INSIDE, TwoPlaces, answer_of, two_places
 
 pytestmark = pytest.mark.long
 
@@ -153,7 +153,7 @@ attempt(lambda: asyncio.run(embedder.embed(["x"])))""",
     "weights of the hub": """
 from pathlib import Path
 from caal_node.weights import ensure
-from tests.weights_stand_ins import weight, weight_file
+from tests.stand_ins.weights_stand_ins import weight, weight_file
 os.environ["HF_ENDPOINT"] = outside
 attempt(lambda: ensure(weight(weight_file("model.bin", b"x")), folder=Path(where)))""",
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.two_places import INSIDE, OUTSIDE, TwoPlaces, answer_of, run_python, two_places
+from tests.stand_ins.two_places import INSIDE, OUTSIDE, TwoPlaces, answer_of, run_python, two_places
 
 pytestmark = pytest.mark.long
 

@@ -32,10 +32,10 @@ from caal_node.testing import AgentConversation
 from tests.recorded_n8n import RecordedN8n
 from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse
 from tests.recorded_n8n.public_api import API_KEY
-from tests.stand_in_model import Asked, Call, StandInModel
-from tests.terminal import clean_environment
+from tests.stand_ins.stand_in_model import Asked, Call, StandInModel
+from tests.stand_ins.terminal import clean_environment
 
-HOSTILE = Path(__file__).parents[1] / "hostile_mcp_server.py"
+HOSTILE = Path(__file__).parents[1] / "stand_ins" / "hostile_mcp_server.py"
 RUN_S = 120
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("guarded_process")]
 

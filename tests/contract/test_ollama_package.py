@@ -10,7 +10,7 @@ from typing import Any
 import ollama
 import pytest
 
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 TOOL: dict[str, Any] = {
     "type": "function",

@@ -8,8 +8,8 @@ from typing import Any
 
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.source import ToolListing
-from tests.conversation import FakeTier, conversation, weather_spec
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import FakeTier, conversation, weather_spec
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 
 def spec(name: str) -> ToolSpec:

@@ -12,8 +12,8 @@ from livekit.plugins import openai
 
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
-from tests.conversation import NOWHERE, Conversation, FakeTier
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import NOWHERE, Conversation, FakeTier
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 WEATHER = ("get_weather", {"city": "Paris"})
 IN_TEXT = {

@@ -16,8 +16,8 @@ from caal_node.cli.tools import typed_arguments
 from caal_node.config.file import policy_in
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.table import ToolTable
-from tests.conversation import weather_spec
 from tests.e2e.test_command_line import run
+from tests.stand_ins.conversation import weather_spec
 
 pytestmark = pytest.mark.long
 

@@ -15,7 +15,7 @@ from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.core.events import Event, ToolCallEnded, TurnEnded
 from caal_node.testing import ScriptedCall, ScriptedModel
-from tests.livekit_server import LiveKit
+from tests.stand_ins.livekit_server import LiveKit
 
 pytestmark = pytest.mark.livekit
 

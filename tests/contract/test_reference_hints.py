@@ -22,8 +22,8 @@ from caal_node.models.strategies import (
     TextProtocolStrategy,
 )
 from caal_node.reply_parser import UnknownCall
-from tests.conversation import FakeTier, conversation
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import FakeTier, conversation
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 SHOPS = ToolSpec(
     "n8n",

@@ -14,8 +14,8 @@ from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, llm
 
 from caal_node.models.plugin_reply import as_heard
 from caal_node.models.question import Question
-from tests.conversation import conversation
-from tests.stand_in_model import Call, End, Hang, Raw, StandInModel
+from tests.stand_ins.conversation import conversation
+from tests.stand_ins.stand_in_model import Call, End, Hang, Raw, StandInModel
 
 WEATHER = Call("get_weather", {"city": "Paris"}, id="c1")
 PARIS = ("get_weather", {"city": "Paris"})

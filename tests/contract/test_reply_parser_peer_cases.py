@@ -14,7 +14,7 @@ import pytest
 
 from caal_node.reply_parser import parse_reply
 from caal_node.reply_parser.formats import MARKERS
-from tests.reply_examples import PEERS, PEERS_FILE
+from tests.stand_ins.reply_examples import PEERS, PEERS_FILE
 
 needs_cases = pytest.mark.skipif(
     not PEERS,

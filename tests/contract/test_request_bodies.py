@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.conversation import conversation
-from tests.stand_in_model import Asked, Raw, StandInModel
+from tests.stand_ins.conversation import conversation
+from tests.stand_ins.stand_in_model import Asked, Raw, StandInModel
 
 
 def strictly(asked: Asked) -> Any:

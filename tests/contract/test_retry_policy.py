@@ -29,7 +29,7 @@ from caal_node.models.model_settings import make_backend
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import TextStyle
 from caal_node.reply_parser import Event, Reply, TextDelta, summarise
-from tests.stand_in_model import (
+from tests.stand_ins.stand_in_model import (
     PROMPT_TOKENS,
     Break,
     Call,

@@ -15,8 +15,8 @@ from livekit import rtc
 from caal_node.core.events import CueKind
 from caal_node.room.cue_player import TRACK_NAME, CueTrack
 from caal_node.room.cues import SAMPLE_RATE_HZ, Samples, render
-from tests.livekit_server import LiveKit
-from tests.room_ear import SOUND_FLOOR, Ear, likeness
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.room_ear import SOUND_FLOOR, Ear, likeness
 
 pytestmark = [pytest.mark.livekit, pytest.mark.alone]
 

@@ -16,9 +16,9 @@ from caal_node.testing import AgentConversation, plain_settings
 from caal_node.tools.source import ToolListing
 from mcp_bridge import ServerManager
 from tests.contract.test_mcp_late import config, stand_ins
-from tests.conversation import FakeTier
-from tests.mcp_events import PATIENCE_S
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.conversation import FakeTier
+from tests.stand_ins.mcp_events import PATIENCE_S
+from tests.stand_ins.stand_in_model import StandInModel
 
 
 def spec(tier: Any, source: str, name: str) -> ToolSpec:

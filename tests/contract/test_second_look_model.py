@@ -13,7 +13,7 @@ from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.core.events import Decision, ToolCallEnded
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel
-from tests.stand_in_model import Hang, Refuse, Reply, StandInModel
+from tests.stand_ins.stand_in_model import Hang, Refuse, Reply, StandInModel
 
 CALL = ScriptedCall("set_lamp", {"lamp": "bedroom"})
 WORDS = "make it brighter"

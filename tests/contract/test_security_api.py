@@ -22,7 +22,7 @@ from caal_node.core.errors import ConfigError
 from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import Pins, ServerConfig
 from mcp_bridge.core.tools import ToolDefinition
-from tests.fake_rooms import FakeRooms
+from tests.stand_ins.fake_rooms import FakeRooms
 
 TOKEN = "-".join(["a", "long", "random", "token"])
 STARTS = {
@@ -92,7 +92,7 @@ def test_what_goes_from_process_to_process_has_no_such_field() -> None:
 async def test_what_a_model_writes_reaches_a_server_as_arguments_and_nothing_else(
     tmp_path: Path,
 ) -> None:
-    hostile = Path(__file__).parents[1] / "hostile_mcp_server.py"
+    hostile = Path(__file__).parents[1] / "stand_ins" / "hostile_mcp_server.py"
     (tmp_path / "tools.json").write_text('[{"name": "run", "inputSchema": {"type": "object"}}]')
     entry = {
         "command": sys.executable,

@@ -15,8 +15,8 @@ import pytest
 from caal_node.agent import CaalAgent
 from caal_node.core.events import Spoken, ToolCallEnded, ToolCallStarted
 from caal_node.room.hooks import Hooks
-from tests.conversation import Conversation, conversation
-from tests.stand_in_model import Raw, Reply, StandInModel, Vanish, Wait
+from tests.stand_ins.conversation import Conversation, conversation
+from tests.stand_ins.stand_in_model import Raw, Reply, StandInModel, Vanish, Wait
 
 
 def line(api: str, *, last: bool = False, **said: Any) -> Raw:

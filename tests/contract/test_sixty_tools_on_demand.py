@@ -15,19 +15,19 @@ from livekit.agents import llm
 
 from caal_node.agent import CaalAgent
 from caal_node.core.events import ToolCallEnded, ToolCallStarted
-from tests.conversation import Conversation, FakeTier, conversation, weather_spec
-from tests.mcp_conversation import PATIENCE_S, mcp_conversation
-from tests.stand_in_model import Asked, Call, Reply, StandInModel
-from tests.told_conversations import spec
+from tests.stand_ins.conversation import Conversation, FakeTier, conversation, weather_spec
+from tests.stand_ins.mcp_conversation import PATIENCE_S, mcp_conversation
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
+from tests.stand_ins.told_conversations import spec
 
 pytestmark = pytest.mark.long
 
 MORE: Final = ("get_forecast", "find_trains", "search_mail", "list_tasks", "get_balance")
 SERVERS: Final[dict[str, Any]] = {
     "mcpServers": {
-        "house": {"command": sys.executable, "args": ["-m", "tests.fifty_tools"]},
-        "office": {"command": sys.executable, "args": ["-m", "tests.fifty_tools", *MORE]},
-        "club": {"command": sys.executable, "args": ["-m", "tests.fifty_tools", *MORE]},
+        "house": {"command": sys.executable, "args": ["-m", "tests.stand_ins.fifty_tools"]},
+        "office": {"command": sys.executable, "args": ["-m", "tests.stand_ins.fifty_tools", *MORE]},
+        "club": {"command": sys.executable, "args": ["-m", "tests.stand_ins.fifty_tools", *MORE]},
     }
 }
 LIGHT: Final = {"room": "kitchen", "on": True}

@@ -15,8 +15,8 @@ from caal_node.core.events import ToolCallEnded
 from caal_node.core.tool_spec import Effect, ToolSpec
 from caal_node.tools.pipeline import STILL_RUNNING
 from mcp_bridge import Answer, Dismissed, Question
-from tests.conversation import Conversation, FakeTier, conversation, weather_spec
-from tests.stand_in_model import Call, Hang, StandInModel
+from tests.stand_ins.conversation import Conversation, FakeTier, conversation, weather_spec
+from tests.stand_ins.stand_in_model import Call, Hang, StandInModel
 
 ORDER = Call("order_taxi", {"city": "Paris"}, id="c1")
 AT_ONCE_S = 4.0

@@ -16,7 +16,7 @@ from livekit.agents import stt, tts
 from caal_node import speech
 from caal_node.speech.local_models import PiperTTS
 from caal_node.weights import PIPER_JOE, WHISPER_TINY_EN
-from tests.cached_weights import cached
+from tests.stand_ins.cached_weights import cached
 
 pytestmark = pytest.mark.speech
 

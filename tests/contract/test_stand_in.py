@@ -24,7 +24,7 @@ from caal_node.models.backends.base import BackendRequest, Chunk, NativeCall, Re
 from caal_node.models.backends.completions import CompletionsBackend
 from caal_node.models.backends.ollama import OllamaBackend
 from caal_node.models.backends.openai import OpenAIBackend
-from tests.stand_in_model import Call, End, Raw, Refuse, Reply, StandInModel, Vanish
+from tests.stand_ins.stand_in_model import Call, End, Raw, Refuse, Reply, StandInModel, Vanish
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 CALL = Call("get_time", {"tz": "UTC"})

@@ -24,8 +24,8 @@ from caal_node.agent import CaalAgent
 from caal_node.cli.demo.scenes import WorkerProcess
 from caal_node.core.events import Event, TurnEnded
 from caal_node.testing import ScriptedCall, ScriptedModel, ScriptedSTT, plain_settings
-from tests.livekit_server import LiveKit
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.stand_in_model import StandInModel
 
 pytestmark = pytest.mark.livekit
 

@@ -17,8 +17,8 @@ from caal_node.config.settings import Settings
 from caal_node.core.addresses import ModelReference
 from caal_node.evaluation.store import EvaluationStore, Identity, Mark, Outcome, Validation
 from caal_node.evaluation.suites import SUITES, Asking
-from tests.mcp_events import RAW
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.mcp_events import RAW
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from caal_node.factories import session_llm
 from caal_node.models.backends.base import SCHEMA_FORMS, BackendRequest, Dialect, TextChunk
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.llm import LLM
-from tests.stand_in_model import Asked, Call, Refuse, Reply, StandInModel
-from tests.strict_servers import STRICT
+from tests.stand_ins.stand_in_model import Asked, Call, Refuse, Reply, StandInModel
+from tests.stand_ins.strict_servers import STRICT
 
 HELLO = BackendRequest(items=(UserItem("Hello"),), stream=True, max_tokens=20)
 

@@ -23,8 +23,8 @@ from caal_node.core.events import CuePlayed, Event, Spoken
 from caal_node.room.cue_player import TRACK_NAME
 from caal_node.room.cues import render
 from caal_node.testing import ScriptedCall, ScriptedModel
-from tests.livekit_server import LiveKit
-from tests.room_ear import Ear, likeness
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.room_ear import Ear, likeness
 
 pytestmark = pytest.mark.livekit
 

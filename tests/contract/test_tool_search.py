@@ -16,8 +16,8 @@ from caal_node.config.settings import load_settings
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation
-from tests.conversation import FakeTier
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import FakeTier
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 ROOMS = ("kitchen", "garage", "attic", "cellar", "hall", "bath")
 THINGS = ("lamp", "blind", "heater", "fan", "radio", "door", "window", "camera", "plug", "bed")

@@ -26,10 +26,10 @@ from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.pipeline import Gates
 from caal_node.tools.source import VerbatimResult
-from tests.agent_rooms import AgentRooms
-from tests.before_call import BeforeCall
-from tests.conversation import Conversation, FakeTier, conversation, weather_spec
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.agent_rooms import AgentRooms
+from tests.stand_ins.before_call import BeforeCall
+from tests.stand_ins.conversation import Conversation, FakeTier, conversation, weather_spec
+from tests.stand_ins.stand_in_model import StandInModel
 
 TOKEN = "-".join(["a", "long", "random", "token"])
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

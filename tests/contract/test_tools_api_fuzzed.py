@@ -28,8 +28,8 @@ from caal_node.control.messages import (
     ToolsRequest,
     ToolSummary,
 )
-from tests.agent_rooms import AgentRooms
-from tests.api_fuzz import fuzz
+from tests.stand_ins.agent_rooms import AgentRooms
+from tests.stand_ins.api_fuzz import fuzz
 
 TOKEN = "-".join(["a", "long", "random", "token"])
 KINDS: tuple[FailureKind, ...] = (

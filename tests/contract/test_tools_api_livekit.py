@@ -17,11 +17,11 @@ from caal_node.agent import CaalAgent
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import ReloadReport, ReloadRequest
 from caal_node.core.tool_spec import ToolSpec
-from tests.api_fuzz import fuzz
-from tests.control_process import control_process
-from tests.conversation import FakeTier, conversation
-from tests.livekit_server import LiveKit
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.api_fuzz import fuzz
+from tests.stand_ins.control_process import control_process
+from tests.stand_ins.conversation import FakeTier, conversation
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.stand_in_model import StandInModel
 
 pytestmark = pytest.mark.livekit
 

@@ -14,8 +14,8 @@ from caal_node.config.settings import load_settings
 from caal_node.core.events import Event, Timing
 from caal_node.models.fallback import FallbackLLM
 from caal_node.models.llm import LLM
-from tests.conversation import NOWHERE, FakeTier, conversation
-from tests.stand_in_model import Call, Refuse, StandInModel
+from tests.stand_ins.conversation import NOWHERE, FakeTier, conversation
+from tests.stand_ins.stand_in_model import Call, Refuse, StandInModel
 
 
 async def test_each_request_of_a_turn_is_in_the_trace_without_a_word(tmp_path: Path) -> None:

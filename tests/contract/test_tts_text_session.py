@@ -10,8 +10,8 @@ from livekit.agents.voice import io
 
 from caal_node.agent import CaalAgent
 from caal_node.core.events import Spoken
-from tests.conversation import Conversation, conversation
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.conversation import Conversation, conversation
+from tests.stand_ins.stand_in_model import StandInModel
 
 RATE = 16000
 WRITTEN = (

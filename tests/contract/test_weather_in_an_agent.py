@@ -14,7 +14,7 @@ from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, pl
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.http_service import LateClient
 from caal_node.toolsets.weather import Weather, WeatherOptions
-from tests.weather_service import weather_service
+from tests.stand_ins.weather_service import weather_service
 
 NOW = datetime(2026, 11, 23, 13, 5, tzinfo=UTC)
 

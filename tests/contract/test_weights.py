@@ -21,8 +21,8 @@ from caal_node.core.errors import ConfigError
 from caal_node.weights import cache, ensure, present
 from caal_node.weights.catalogue import Weight
 from caal_node.weights.fetch import fault_of
+from tests.stand_ins.weights_stand_ins import REVISION, LoopbackHub, weight, weight_file, wheel
 from tests.weight_wheels import WheelPart, obtain
-from tests.weights_stand_ins import REVISION, LoopbackHub, weight, weight_file, wheel
 
 pytestmark = pytest.mark.long
 

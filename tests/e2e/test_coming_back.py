@@ -15,7 +15,7 @@ from livekit.agents import Agent, AgentSession
 
 from caal_node.room.other_participants import start_and_stay
 from caal_node.testing import ScriptedModel
-from tests.livekit_server import LiveKit
+from tests.stand_ins.livekit_server import LiveKit
 
 pytestmark = pytest.mark.livekit
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from caal_node.version import __version__
-from tests.stand_in_model import Call, StandInModel
-from tests.terminal import clean_environment
+from tests.stand_ins.stand_in_model import Call, StandInModel
+from tests.stand_ins.terminal import clean_environment
 
 RUN_S = 90
 

@@ -20,8 +20,8 @@ from caal_node.core.events import (
     from_json,
 )
 from caal_node.room.front_end import STATE
-from tests.livekit_server import LiveKit
-from tests.stand_in_model import Asked, Call, Reply, StandInModel
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
 pytestmark = [pytest.mark.livekit, pytest.mark.alone]
 

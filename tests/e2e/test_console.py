@@ -26,8 +26,8 @@ from caal_node.cli.demo.scenes import load_requests
 from caal_node.config.settings import Settings
 from caal_node.room.cues import Samples
 from caal_node.speech import fetch_local, make_stt
-from tests.stand_in_model import Asked, Call, Reply, StandInModel
-from tests.virtual_sound import RATE_HZ, VirtualSound
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
+from tests.stand_ins.virtual_sound import RATE_HZ, VirtualSound
 
 pty = pytest.importorskip("pty", reason="the console needs a terminal of this kind")
 

@@ -20,9 +20,9 @@ from caal_node.config.settings import load_settings
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
 from caal_node.room.other_participants import start_and_stay
-from tests.conversation import NOWHERE, FakeTier
-from tests.livekit_server import KillableServer, find_server
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import NOWHERE, FakeTier
+from tests.stand_ins.livekit_server import KillableServer, find_server
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 pytestmark = pytest.mark.livekit
 

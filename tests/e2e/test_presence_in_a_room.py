@@ -16,8 +16,8 @@ from caal_node.room.cues import render
 from caal_node.room.front_end import TOPIC, Attributes, Transcript
 from caal_node.room.presence import Presence, ToolOrigin
 from caal_node.testing import ScriptedCall, ScriptedModel
-from tests.livekit_server import LiveKit
-from tests.room_ear import Ear, likeness
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.room_ear import Ear, likeness
 
 pytestmark = [pytest.mark.livekit, pytest.mark.alone]
 

@@ -13,8 +13,8 @@ import pytest
 from caal_node.cli.demo.scenes import RoomScene, SpokenRequest, WorkerProcess, load_requests
 from caal_node.core.events import Event, Spoken, ToolCallEnded, TurnEnded
 from caal_node.speech import fetch_local
-from tests.livekit_server import LiveKit
-from tests.stand_in_model import Asked, Call, Reply, StandInModel
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
 pytestmark = [pytest.mark.livekit, pytest.mark.speech, pytest.mark.alone]
 

@@ -31,10 +31,10 @@ from caal_node.core.events import (
 )
 from caal_node.core.prompt_files import sentence
 from caal_node.speech import fetch_local, make_tts
-from tests.livekit_server import LiveKit
-from tests.room_ear import SOUND_FLOOR
-from tests.spoken_words import spoken_by
-from tests.stand_in_model import Asked, Call, Reply, StandInModel
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.room_ear import SOUND_FLOOR
+from tests.stand_ins.spoken_words import spoken_by
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
 pytestmark = [pytest.mark.livekit, pytest.mark.speech, pytest.mark.alone]
 

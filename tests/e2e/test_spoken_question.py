@@ -16,14 +16,14 @@ import pytest
 from caal_node.cli.demo.scenes import SAMPLE_RATE_HZ, RoomScene, WorkerProcess, load_requests
 from caal_node.core.events import Event, Spoken, ToolCallEnded, TurnEnded, UserSaid
 from caal_node.speech import fetch_local
-from tests.livekit_server import LiveKit
-from tests.mcp_events import events
-from tests.room_ear import SOUND_FLOOR
-from tests.stand_in_model import Asked, Call, Reply, StandInModel
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.mcp_events import events
+from tests.stand_ins.room_ear import SOUND_FLOOR
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
 pytestmark = [pytest.mark.livekit, pytest.mark.speech, pytest.mark.alone]
 
-LIVELY = Path(__file__).parents[1] / "changing_mcp_server.py"
+LIVELY = Path(__file__).parents[1] / "stand_ins" / "changing_mcp_server.py"
 TURN_S = 120.0
 PAUSE_S = 1.0
 QUESTION = "The server live asks: Which room?"

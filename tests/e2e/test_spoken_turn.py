@@ -40,9 +40,9 @@ from caal_node.core.events import (
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.room.cues import render
 from caal_node.speech import fetch_local
-from tests.control_process import on_a_port
-from tests.livekit_server import LiveKit
 from tests.recorded_n8n import RecordedN8n
+from tests.stand_ins.control_process import on_a_port
+from tests.stand_ins.livekit_server import LiveKit
 
 pytestmark = [pytest.mark.livekit, pytest.mark.model, pytest.mark.speech, pytest.mark.alone]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.stand_in_model import Asked, Call, Hang, Refuse, Reply, StandInModel
-from tests.terminal import COLUMNS, CTRL_C, CTRL_D, LEFT, TAB, UP, Terminal
+from tests.stand_ins.stand_in_model import Asked, Call, Hang, Refuse, Reply, StandInModel
+from tests.stand_ins.terminal import COLUMNS, CTRL_C, CTRL_D, LEFT, TAB, UP, Terminal
 
 AGENT = """
 import asyncio

@@ -25,12 +25,12 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.tools.sources.configured import n8n_tier
 from caal_node.tools.sources.mcp import McpToolSource
 from mcp_bridge import Answer, Question
-from tests.control_process import control_process
-from tests.conversation import NOWHERE, conversation
-from tests.livekit_server import LiveKit
 from tests.real_n8n.author import author, sample
 from tests.real_n8n.edges import slow_steps
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.control_process import control_process
+from tests.stand_ins.conversation import NOWHERE, conversation
+from tests.stand_ins.livekit_server import LiveKit
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 PATIENCE_S: Final = 60.0
 TOKEN: Final = "a-token-of-the-tests"  # noqa: S105 - guards nothing

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import httpx2
 
-from tests import llama_server, ollama_server
-from tests.ollama_server import QWEN_TEMPLATE
+from tests.stand_ins import llama_server, ollama_server
+from tests.stand_ins.ollama_server import QWEN_TEMPLATE
 
 HERE: Final = Path(__file__).parent
 TOOL: Final = {

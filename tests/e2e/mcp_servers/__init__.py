@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from caal_node.weights import cache
-from tests.node import NotInstalled, find_node, install, installed, obtain_node, run
+from tests.stand_ins.node import NotInstalled, find_node, install, installed, obtain_node, run
 
 HERE: Final = Path(__file__).parent
 NODE_MAJOR: Final = 20

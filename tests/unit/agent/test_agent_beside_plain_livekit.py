@@ -34,8 +34,8 @@ from caal_node.testing import (
 )
 from caal_node.tools.effects import effect
 from caal_node.tools.pipeline import Gates
-from tests.before_call import BeforeCall
-from tests.plain_beside_ours import CALL, OURS, Make, having, play, same
+from tests.stand_ins.before_call import BeforeCall
+from tests.stand_ins.plain_beside_ours import CALL, OURS, Make, having, play, same
 
 
 def returning(value: Any) -> Make:

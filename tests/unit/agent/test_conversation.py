@@ -15,7 +15,7 @@ from caal_node.core.errors import ModelMissing
 from caal_node.core.events import Event, Spoken, TurnEnded, UserSaid
 from caal_node.core.items import UserItem
 from caal_node.testing import ScriptedCall, ScriptedModel, plain_settings
-from tests.stand_in_model import Call, Hang, StandInModel
+from tests.stand_ins.stand_in_model import Call, Hang, StandInModel
 
 OFFLINE: dict[str, Any] = {"settings": plain_settings(), "tiers": {}, "warm": False}
 

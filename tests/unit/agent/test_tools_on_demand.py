@@ -38,9 +38,9 @@ from caal_node.prompt_builder import PromptBuilder
 from caal_node.testing import ScriptedModel
 from caal_node.tools.table import ToolTable
 from caal_node.tools_on_demand import WORDS_CHARS, ToolsOnDemand
-from tests.context_strategies import tried
-from tests.conversation import NOWHERE
-from tests.told_conversations import NAMES, SEARCH, Supply, Turn, found, spec, told_turns
+from tests.stand_ins.context_strategies import tried
+from tests.stand_ins.conversation import NOWHERE
+from tests.stand_ins.told_conversations import NAMES, SEARCH, Supply, Turn, found, spec, told_turns
 
 SYSTEM = SystemItem("You help.")
 

@@ -14,7 +14,7 @@ from caal_node.grounding.hedges import SourceText, knows_nothing, source_texts, 
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import NOTHING, Documents, DocumentsOptions
-from tests.conversation import FakeTier
+from tests.stand_ins.conversation import FakeTier
 
 RENT = "Your rent is 1,240 euros a month."
 BEHIND = " I read that in Lease, Rent."

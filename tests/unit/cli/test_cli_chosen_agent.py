@@ -14,7 +14,7 @@ from caal_node.conversation import Conversation
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import Event, Spoken
 from caal_node.testing import ScriptedModel
-from tests.conversation import NOWHERE
+from tests.stand_ins.conversation import NOWHERE
 
 AGENTS = """
 from caal_node import CaalAgent

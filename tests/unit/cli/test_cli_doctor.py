@@ -40,7 +40,7 @@ from caal_node.config.setting_tables import Cues
 from caal_node.config.settings import Settings
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.policy.policy import Policy
-from tests import virtual_loop
+from tests.stand_ins import virtual_loop
 
 Handler = Callable[[httpx2.Request], httpx2.Response]
 OLLAMA: dict[str, Any] = {

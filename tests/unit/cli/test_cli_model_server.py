@@ -12,7 +12,7 @@ from caal_node.cli import model_server
 from caal_node.cli.model_server import EMBED, model_problem, ready_settings
 from caal_node.config.settings import EMBEDDED_MODEL, Settings
 from caal_node.core.errors import ConfigError
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.stand_in_model import StandInModel
 
 NOBODY = "http://127.0.0.1:9"
 

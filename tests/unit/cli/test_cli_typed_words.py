@@ -19,8 +19,8 @@ from caal_node.config.env_file import read_env_file, read_env_files
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.tools.table import ToolTable
-from tests.conversation import NOWHERE, weather_spec
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.conversation import NOWHERE, weather_spec
+from tests.stand_ins.stand_in_model import StandInModel
 
 MAX_CHARS = 40
 

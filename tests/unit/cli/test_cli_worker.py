@@ -16,7 +16,7 @@ from caal_node.cli.worker import make_server, run_worker, with_options
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
 from caal_node.testing import plain_settings
-from tests.terminal import clean_environment
+from tests.stand_ins.terminal import clean_environment
 
 pytestmark = pytest.mark.long
 

@@ -15,8 +15,8 @@ from caal_node.cli.demo import app
 from caal_node.cli.demo.app import check_all, require_all
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
-from tests.stand_in_model import StandInModel
-from tests.weights_stand_ins import LoopbackHub
+from tests.stand_ins.stand_in_model import StandInModel
+from tests.stand_ins.weights_stand_ins import LoopbackHub
 
 NOBODY = Settings(ollama_host="http://127.0.0.1:9")
 PLENTY = 1 << 40

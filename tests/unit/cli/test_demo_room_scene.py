@@ -6,7 +6,7 @@ import asyncio
 
 from caal_node.cli.demo.scenes import MESSAGE_S, EventReader, read_events
 from caal_node.core.events import Event, Spoken, to_json
-from tests import virtual_loop
+from tests.stand_ins import virtual_loop
 
 
 class Message:

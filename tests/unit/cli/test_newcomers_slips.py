@@ -28,7 +28,7 @@ from caal_node.core.events import ToolCallEnded, TurnEnded
 from caal_node.tools.sources.configured import mcp_tier, n8n_tier
 from caal_node.toolsets.home_assistant.devices import lost
 from mcp_bridge.serve.cli import app as serve_app
-from tests.conversation import NOWHERE
+from tests.stand_ins.conversation import NOWHERE
 
 OWN_MODEL = """
 from caal_node import CaalAgent

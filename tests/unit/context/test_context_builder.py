@@ -12,7 +12,7 @@ from caal_node.context.token_estimate import items_tokens
 from caal_node.context.tool_data import DATA_HEADING, ToolDataCache
 from caal_node.context.window import DATA_ID
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
-from tests.context_strategies import Grown, any_items, assert_paired, grown, tried
+from tests.stand_ins.context_strategies import Grown, any_items, assert_paired, grown, tried
 
 HOTELS = [{"name": "Alpha", "price": 120}, {"name": "Beta", "price": 95}]
 

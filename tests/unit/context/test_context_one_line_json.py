@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from caal_node.context.one_line_json import MIN_CHARS, to_line
-from tests.context_strategies import tried
+from tests.stand_ins.context_strategies import tried
 
 
 class Colour(Enum):

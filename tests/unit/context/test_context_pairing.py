@@ -7,7 +7,7 @@ from hypothesis import given
 
 from caal_node.context.pairing import INTERRUPTED, repair
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
-from tests.context_strategies import Grown, any_items, assert_paired, grown, tried
+from tests.stand_ins.context_strategies import Grown, any_items, assert_paired, grown, tried
 
 
 def call(call_id: str, name: str = "look", arguments: str = "{}") -> CallItem:

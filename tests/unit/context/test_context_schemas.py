@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from caal_node.context.schemas import compact_schema, first_sentences
-from tests.context_strategies import tried
+from tests.stand_ins.context_strategies import tried
 
 
 def properties(**each: Any) -> dict[str, Any]:

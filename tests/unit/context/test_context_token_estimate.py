@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from caal_node.context.token_estimate import item_tokens, items_tokens, text_tokens, tools_tokens
 from caal_node.core.items import AssistantItem, CallItem, ResultItem, SystemItem, UserItem
-from tests.context_strategies import tried
+from tests.stand_ins.context_strategies import tried
 
 # Counted with the vocabulary of Qwen2.5: (text, its tokens).
 COUNTED = [

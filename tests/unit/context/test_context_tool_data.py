@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.context.tool_data import DATA_HEADING, ENTRY_CHARS, ToolDataCache
-from tests.context_strategies import tried
+from tests.stand_ins.context_strategies import tried
 
 
 class Clock:

@@ -8,7 +8,7 @@ from caal_node.context import window as window_module
 from caal_node.context.token_estimate import item_tokens, items_tokens
 from caal_node.context.window import Window, WindowLimits, cut
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
-from tests.context_strategies import Grown, assert_paired, grown, tried
+from tests.stand_ins.context_strategies import Grown, assert_paired, grown, tried
 
 WIDE = WindowLimits(turns=1_000, tokens=1_000_000)
 

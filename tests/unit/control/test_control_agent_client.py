@@ -18,8 +18,8 @@ from caal_node.control.room_agents import (
     choose_room,
 )
 from caal_node.control.rpc import AnswerChunk, RequestFailed, RpcAnswer, RpcRequest, StillRunning
-from tests import virtual_loop
-from tests.fake_rooms import REPORT, FakeRooms
+from tests.stand_ins import virtual_loop
+from tests.stand_ins.fake_rooms import REPORT, FakeRooms
 
 REQUEST = ReloadRequest()
 

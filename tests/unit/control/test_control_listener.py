@@ -48,7 +48,7 @@ from caal_node.core.errors import (
     ModelTimeout,
     ModelUnreachable,
 )
-from tests import virtual_loop
+from tests.stand_ins import virtual_loop
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"
 REPORT = ReloadReport(tool_count=3, added=("get_weather",))

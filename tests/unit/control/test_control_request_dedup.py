@@ -34,7 +34,7 @@ from caal_node.control.rpc import (
     split,
 )
 from caal_node.core.errors import ConfigError
-from tests import virtual_loop
+from tests.stand_ins import virtual_loop
 
 NOISE = random.Random(7).randbytes(60_000).hex()
 TEXT = st.text(alphabet=st.characters(exclude_categories=("Cs",)))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.control.app import SharedRun, TooManyRequests
-from tests import virtual_loop
+from tests.stand_ins import virtual_loop
 
 RUN_S = 1.0
 

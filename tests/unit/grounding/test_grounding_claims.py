@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import NotDone, Say
-from tests.claim_replies import Judged, judge, labelled
+from tests.stand_ins.claim_replies import Judged, judge, labelled
 
 KINDS = {
     *("done", "way", "promise", "look", "partial", "covered", "report", "honest", "negation"),

@@ -16,7 +16,7 @@ from caal_node.grounding.fact_check import fact_check
 from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry
 from caal_node.grounding.result_kind import elsewhere, is_unrelated, kind_of
 from caal_node.grounding.spoken_check import Say, SpokenCheck
-from tests.fact_pairs import pairs_of
+from tests.stand_ins.fact_pairs import pairs_of
 
 
 def entry(

@@ -30,7 +30,7 @@ from caal_node.grounding.references import (
     references_in,
     resolve,
 )
-from tests.labelled_references import labelled, scored
+from tests.stand_ins.labelled_references import labelled, scored
 
 SHOPS = [
     {"name": "Roma", "price": 20, "open": True},

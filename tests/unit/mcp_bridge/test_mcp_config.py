@@ -21,7 +21,7 @@ from mcp_bridge import (
 )
 from mcp_bridge.config.document import DocumentSyntaxError, parse_json
 from mcp_bridge.core.server_config import ServerSecrets
-from tests.server_faults import fault_in
+from tests.stand_ins.server_faults import fault_in
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=1).filter(
     lambda name: name.strip() and not name.startswith("//")

@@ -19,7 +19,7 @@ from mcp_bridge.embedding.semantic_index import (
     ToolVectors,
     tool_texts,
 )
-from tests.embedding_stand_ins import vector
+from tests.stand_ins.embedding_stand_ins import vector
 
 WORDS = ("lamp", "light", "music", "mail", "weather", "forecast", "timer", "door")
 

@@ -14,8 +14,8 @@ from caal_node.cli.doctor import CHECKS
 from mcp_bridge import CallTimeout, Limits, ServerConfig, ServerManager, SessionPool
 from mcp_bridge.connection.server_session import ServerSession
 from mcp_bridge.core.tools import ToolDefinition
-from tests.mcp_fakes import FakeServer
-from tests.virtual_loop import run
+from tests.stand_ins.mcp_fakes import FakeServer
+from tests.stand_ins.virtual_loop import run
 
 HOUR_S = 3600.0
 READY = ServerConfig("ready", command="ready")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from caal_node.weights import MINILM
 from mcp_bridge import EmbeddingUnavailable, MiniLM
 from mcp_bridge.embedding.embedders import Bert, read_tensors
-from tests.cached_weights import cached
+from tests.stand_ins.cached_weights import cached
 
 WIDTH, INNER, WORDS, PLACES = 64, 96, 20, 8
 

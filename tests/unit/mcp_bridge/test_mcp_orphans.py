@@ -23,7 +23,7 @@ from mcp_bridge.transports.process import (
     make_group,
     new_mark,
 )
-from tests.kill_matrix import has_control_groups
+from tests.stand_ins.kill_matrix import has_control_groups
 
 SLEEPS = [sys.executable, "-I", "-S", "-c", "print(flush=True); import time; time.sleep(600)"]
 PARENT = """

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mcp_bridge import ConfigError, ServerConfig, load_servers, parse_servers
 from mcp_bridge.config.import_servers import entry_to_copy, read_found
-from tests.server_faults import fault_in
+from tests.stand_ins.server_faults import fault_in
 from tests.unit.mcp_bridge.test_mcp_config import JSON
 
 GROUPS = ("mcpServers", "servers", "context_servers", "mcp_servers", "extensions", "mcp")

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from mcp_bridge import parse_servers
 from mcp_bridge.config.entry_model import KNOWN_KEYS
 from mcp_bridge.config.schema import FILE, schema, written
-from tests.server_faults import fault_in
+from tests.stand_ins.server_faults import fault_in
 from tests.unit.mcp_bridge.test_mcp_config import SERVERS
 
 EXAMPLE = Path(__file__).parents[3] / "mcp_servers.json.example"

@@ -14,7 +14,7 @@ from mcp_bridge import EmbeddingUnavailable, ToolInfo, VectorCache
 from mcp_bridge.embedding import semantic_index
 from mcp_bridge.embedding.embedders import Vectors
 from mcp_bridge.embedding.semantic_index import SemanticIndex
-from tests.embedding_stand_ins import WIDTH, StandInEmbedder, hang
+from tests.stand_ins.embedding_stand_ins import WIDTH, StandInEmbedder, hang
 
 LONG_S = 20.0
 

@@ -13,8 +13,8 @@ from mcp_types import ElicitRequestFormParams
 from mcp_bridge import CallTimeout, ServerUnavailable
 from mcp_bridge.connection.server_session import ServerSession
 from mcp_bridge.core.elicitation import Accepted, Answer, Question
-from tests.mcp_fakes import FakeServer
-from tests.virtual_loop import run
+from tests.stand_ins.mcp_fakes import FakeServer
+from tests.stand_ins.virtual_loop import run
 
 IDLE_S = 30 * 60.0
 

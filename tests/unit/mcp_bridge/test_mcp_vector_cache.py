@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcp_bridge import VectorCache
 from mcp_bridge.embedding import semantic_index
-from tests.embedding_stand_ins import vector
+from tests.stand_ins.embedding_stand_ins import vector
 
 TEXTS = {text: vector(text) for text in ("a lamp", "a song", "kühl \ud800")}
 

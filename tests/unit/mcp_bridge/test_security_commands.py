@@ -20,8 +20,8 @@ from mcp_bridge.security.launcher_table import LAUNCHERS, Named, read
 from mcp_bridge.security.policy import char_for_batch_file, is_data, judge, objections
 from mcp_bridge.security.programs import is_tool, plain_name
 from mcp_bridge.transports.process import spawn
-from tests.server_faults import fault_in
-from tests.variables import DANGEROUS, ORDINARY
+from tests.stand_ins.server_faults import fault_in
+from tests.stand_ins.variables import DANGEROUS, ORDINARY
 
 STDLIB = str(Path(shlex.__file__).parent)
 

@@ -25,7 +25,7 @@ from caal_node.reply_parser import (
     ToolCallStart,
     UnknownCall,
 )
-from tests.context_strategies import tried
+from tests.stand_ins.context_strategies import tried
 
 
 def tool(tool_name: str, *required: str, **properties: Any) -> Any:

@@ -34,8 +34,8 @@ from caal_node.models.strategies import (
     TextProtocolStrategy,
 )
 from caal_node.reply_parser import TextDelta, ToolCallEnd
-from tests.conversation import FakeTier, conversation
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.conversation import FakeTier, conversation
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 TIMER = {
     "type": "function",

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from n8n.calls.results import LAST_STEP_S, STEP_GAP_S, Progress, report_progress
-from tests.virtual_loop import run
+from tests.stand_ins.virtual_loop import run
 
 DEADLINE_S = 20.0
 

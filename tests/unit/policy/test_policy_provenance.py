@@ -26,9 +26,9 @@ from caal_node.policy.provenance import (
 )
 from caal_node.tools.middleware.policy_check import is_meant
 from caal_node.tools.table import ToolTable
-from tests import fifty_tools
 from tests.bench.scripted_day import DAY
 from tests.bench.spoken_requests import load
+from tests.stand_ins import fifty_tools
 
 DATA = Path(__file__).parents[2] / "data"
 MAIL = {

@@ -14,7 +14,7 @@ from caal_node.models.backends.openai import OpenAIBackend
 from tests.bench import agent_ways
 from tests.bench.asked_ways import Setting, wall
 from tests.bench.spoken_requests import Heard, load
-from tests.stand_in_model import Asked, Call, Reply, StandInModel
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
 TIMER = ("set_timer", {"minutes": 12})
 

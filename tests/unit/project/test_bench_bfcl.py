@@ -16,7 +16,7 @@ from tests.bench import bfcl, bfcl_data
 from tests.bench.bfcl_data import Question, questions, tool_name, wheel
 from tests.bench.bfcl_judge import right_call, right_name
 from tests.bench.bfcl_ways import connect
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 ROW: dict[str, Any] = {
     "id": "simple_python_0",

@@ -23,7 +23,7 @@ from tests.bench.bfcl_conversations import (
     written,
 )
 from tests.bench.bfcl_ways import connect
-from tests.stand_in_model import Call, StandInModel
+from tests.stand_ins.stand_in_model import Call, StandInModel
 
 PROGRAM = """
 state = {}

@@ -18,7 +18,6 @@ pytest.importorskip("livekit.plugins.openai", reason="pip install 'caal-node[dev
 
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
 from caal_node.models.backends.base import BackendRequest
-from tests import fifty_tools, many_tools
 from tests.bench.counting_engine import CountingEngine, Counts, Read
 from tests.bench.layouts import DataSecond, FollowUpWithoutTools
 from tests.bench.loop_clock import watched
@@ -26,8 +25,9 @@ from tests.bench.prompt_parts import new_parts
 from tests.bench.prompt_tokens import not_run
 from tests.bench.scripted_day import DAY, EVENING, Turn
 from tests.bench.scripted_model import Did, Script
-from tests.conversation import weather_spec
-from tests.stand_in_model import Call as SaidCall
+from tests.stand_ins import fifty_tools, many_tools
+from tests.stand_ins.conversation import weather_spec
+from tests.stand_ins.stand_in_model import Call as SaidCall
 
 TOOL = {"type": "function", "function": {"name": weather_spec().name}}
 HISTORY: tuple[Item, ...] = (

@@ -1,6 +1,7 @@
 """Which room may import which: in one direction, never in a ring, and the pure ones do no I/O.
 
-A room is a folder of a package, or a module that lies beside those folders (`tests.import_graph`).
+A room is a folder of a package, or a module that lies beside those folders
+(`tests.stand_ins.import_graph`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from tests.import_graph import (
+from tests.stand_ins.import_graph import (
     Graph,
     Module,
     backward_imports,

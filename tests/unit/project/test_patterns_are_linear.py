@@ -24,7 +24,7 @@ from caal_node.toolsets import lists
 from caal_node.toolsets.calculator import arithmetic
 from caal_node.toolsets.lists.markdown_list import items_of
 from mcp_bridge.security import launcher_table, programs
-from tests.pattern_work import (
+from tests.stand_ins.pattern_work import (
     MUCH_S,
     Found,
     Made,

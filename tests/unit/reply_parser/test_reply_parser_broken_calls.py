@@ -19,7 +19,7 @@ from caal_node.reply_parser import (
     summarise,
 )
 from caal_node.reply_parser.formats import MARKERS
-from tests.reply_examples import TOOLS
+from tests.stand_ins.reply_examples import TOOLS
 
 TIME = '<tool_call>{"name": "get_time", "arguments": {}}</tool_call>'
 SET: tuple[str, dict[str, Any]] = ("set_timer", {"minutes": 5})

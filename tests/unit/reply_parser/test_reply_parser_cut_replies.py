@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from caal_node.reply_parser import BrokenCall, ReplyParser, parse_reply, summarise
-from tests.reply_examples import CASES, PEERS, TOOLS
+from tests.stand_ins.reply_examples import CASES, PEERS, TOOLS
 
 pytestmark = pytest.mark.long
 

@@ -19,7 +19,7 @@ from caal_node.reply_parser import (
 )
 from caal_node.reply_parser.formats import FORMATS, MARKERS
 from caal_node.reply_parser.markers import THINKING_BLOCKS, THINKING_CLOSERS
-from tests.reply_examples import CASES, TOOLS
+from tests.stand_ins.reply_examples import CASES, TOOLS
 
 
 def streamed(text: str, size: int, *, in_thinking: bool = False) -> tuple[Reply, list[Event]]:

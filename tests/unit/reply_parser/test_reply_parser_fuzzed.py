@@ -10,7 +10,7 @@ import pytest
 from caal_node.reply_parser import ReplyParser, parse_reply
 from caal_node.reply_parser.cursor import Steps
 from tests.bench.fuzz_replies import findings, mutated
-from tests.reply_examples import EXAMPLES, TOOLS
+from tests.stand_ins.reply_examples import EXAMPLES, TOOLS
 
 REPLIES = 500
 

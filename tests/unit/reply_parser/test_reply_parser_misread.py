@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from caal_node.reply_parser import Reply, ReplyParser, parse_reply, summarise
 from caal_node.reply_parser.markers import THINKING_CLOSERS
-from tests.reply_examples import joined
+from tests.stand_ins.reply_examples import joined
 
 pytestmark = pytest.mark.long
 

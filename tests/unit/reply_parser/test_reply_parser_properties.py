@@ -19,7 +19,7 @@ from caal_node.reply_parser import (
 )
 from caal_node.reply_parser.formats import MARKERS
 from caal_node.reply_parser.markers import THINKING_BLOCKS, THINKING_CLOSERS
-from tests.reply_examples import EXAMPLES, TOOLS, joined
+from tests.stand_ins.reply_examples import EXAMPLES, TOOLS, joined
 
 _FRAGMENTS = st.one_of(
     st.sampled_from(

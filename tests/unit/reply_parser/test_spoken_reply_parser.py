@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.reply_parser import BrokenCall, Reply, SpokenReplyParser, UnspokenData, summarise
-from tests.reply_examples import joined
+from tests.stand_ins.reply_examples import joined
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 

@@ -12,7 +12,7 @@ from livekit import rtc
 
 from caal_node.core.events import CueKind
 from caal_node.room.announcer import PATIENCE_S, QUIET_S, SETTLE_S, SessionAnnouncer
-from tests.virtual_loop import run
+from tests.stand_ins.virtual_loop import run
 
 STANDARD = rtc.ParticipantKind.PARTICIPANT_KIND_STANDARD
 AGENT = rtc.ParticipantKind.PARTICIPANT_KIND_AGENT

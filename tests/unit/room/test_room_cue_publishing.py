@@ -10,7 +10,7 @@ from livekit import rtc
 
 from caal_node.room.cue_player import TAKE_BACK_S, LateCueSink, publish_cues
 from caal_node.room.cues import Samples
-from tests import virtual_loop
+from tests.stand_ins import virtual_loop
 
 
 class Sink:

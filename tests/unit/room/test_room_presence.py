@@ -40,7 +40,7 @@ from caal_node.core.events import (
 )
 from caal_node.room.cues import Samples, render
 from caal_node.room.presence import Presence, ToolOrigin
-from tests.virtual_clock import VirtualClock
+from tests.stand_ins.virtual_clock import VirtualClock
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from livekit.agents.voice.events import ConversationItemAddedEvent
 
 from caal_node.core.errors import ModelUnreachable
 from caal_node.room.read_ahead import READS_MOST, ReadAhead
-from tests.conversation import Conversation, conversation
-from tests.stand_in_model import Hang, StandInModel
+from tests.stand_ins.conversation import Conversation, conversation
+from tests.stand_ins.stand_in_model import Hang, StandInModel
 
 LONG = [
     "could",

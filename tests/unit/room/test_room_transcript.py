@@ -24,7 +24,7 @@ from caal_node.room.front_end import (
     Attributes,
     Transcript,
 )
-from tests import virtual_loop
+from tests.stand_ins import virtual_loop
 
 STARTED = ToolCallStarted("c1", "pay", "mcp", "bank", {"iban": "DE00"})
 ENDED = ToolCallEnded("c1", "pay", "mcp", "ok", 12)

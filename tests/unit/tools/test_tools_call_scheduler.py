@@ -20,7 +20,7 @@ from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.call_scheduler import CallScheduler
 from caal_node.tools.pipeline import CallTurn, Gates, Pipeline
 from caal_node.tools.table import ToolEntry
-from tests.before_call import BeforeCall
+from tests.stand_ins.before_call import BeforeCall
 
 
 def entry(

@@ -30,8 +30,8 @@ from caal_node.tools.middleware.limits import CallLimits, in_words
 from caal_node.tools.pipeline import Gates
 from caal_node.tools.source import Arguments
 from caal_node.tools.table import ToolEntry
-from tests.before_call import BeforeCall
-from tests.virtual_clock import VirtualClock
+from tests.stand_ins.before_call import BeforeCall
+from tests.stand_ins.virtual_clock import VirtualClock
 
 ANYTHING = {"type": "object", "properties": {"room": {"type": "string"}}}
 

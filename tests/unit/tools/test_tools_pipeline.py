@@ -26,7 +26,7 @@ from caal_node.tools.call_middleware import ToolCallRequest
 from caal_node.tools.pipeline import RESULT_CHARS, Gates, Pipeline, error_text
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.table import ToolEntry, ToolTable
-from tests.before_call import BeforeCall
+from tests.stand_ins.before_call import BeforeCall
 
 WEATHER = ToolSpec(
     "n8n",

@@ -21,7 +21,7 @@ from caal_node.tools.middleware.confirmation import (
 from caal_node.tools.remote_calls import QuestionTask
 from caal_node.tools.spoken_question import LOST_S, TAKEN_S
 from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
-from tests.virtual_loop import run
+from tests.stand_ins.virtual_loop import run
 
 QUESTION = "Shall I unlock door: front?"
 

@@ -12,7 +12,7 @@ from caal_node.tools.table import ToolTable
 from caal_node.tools.tool_search import VOCABULARY, ToolCatalog
 from mcp_bridge.embedding.embedders import Vectors, unit
 from mcp_bridge.embedding.semantic_index import SemanticIndex
-from tests.fifty_tools import tools as fifty_tools
+from tests.stand_ins.fifty_tools import tools as fifty_tools
 
 CATALOG = ToolCatalog(
     ToolTable(

@@ -21,7 +21,7 @@ from caal_node.tools.tool_search import (
     search_patterns,
     search_spec,
 )
-from tests.embedding_stand_ins import StandInEmbedder
+from tests.stand_ins.embedding_stand_ins import StandInEmbedder
 
 
 def spec(tier: TierName, name: str, words: str, **properties: str) -> ToolSpec:

@@ -39,8 +39,8 @@ from caal_node.toolsets.local_files.file_text import (
 )
 from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.embedding.embedders import Vectors, unit
-from tests.conversation import Heard
-from tests.small_pdf import small_pdf
+from tests.stand_ins.conversation import Heard
+from tests.stand_ins.small_pdf import small_pdf
 
 CORPUS = Path(__file__).parents[2] / "data" / "documents"
 QUESTIONS = json.loads((CORPUS / "questions.json").read_text("utf-8"))

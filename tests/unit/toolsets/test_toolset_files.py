@@ -14,7 +14,7 @@ from caal_node.tools.effects import declared_effect
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.files import Files, FilesOptions, spoken_size
 from caal_node.toolsets.local_files.file_text import PART_CHARS
-from tests.small_pdf import small_pdf
+from tests.stand_ins.small_pdf import small_pdf
 
 DAY = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -56,7 +56,7 @@ from caal_node.toolsets.home_assistant.websocket_link import (
     _WebsocketLink,  # pyright: ignore[reportPrivateUsage]
 )
 from caal_node.toolsets.http_service import let_go, read_object
-from tests.home_assistant_stand_in import recorded
+from tests.stand_ins.home_assistant_stand_in import recorded
 
 
 def recorded_home() -> Home:

@@ -22,7 +22,7 @@ from caal_node.toolsets.local_files.allowed_files import (
     read_passages,
 )
 from caal_node.toolsets.local_files.file_text import NoText, answer, text_of
-from tests.small_pdf import small_pdf
+from tests.stand_ins.small_pdf import small_pdf
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from caal_node.toolsets.timers.entry import (
     plain_name,
     split_repeat,
 )
-from tests.timer_stand_ins import BERLIN, START, HeardAnnouncer, MovedTime, services_of
+from tests.stand_ins.timer_stand_ins import BERLIN, START, HeardAnnouncer, MovedTime, services_of
 
 NOW = START.astimezone(BERLIN)
 CASES = Path(__file__).parents[2] / "data" / "household" / "timers.json"

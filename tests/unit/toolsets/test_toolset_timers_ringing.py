@@ -16,7 +16,7 @@ from caal_node.toolsets.timers import Timers, TimersOptions, ringer
 from caal_node.toolsets.timers.entry import Entry
 from caal_node.toolsets.timers.ringer import GRACE_S, LEASE_S, RING_EVERY_S, TIMER_RINGS_S
 from caal_node.toolsets.timers.store import TimerStore
-from tests.timer_stand_ins import START, HeardAnnouncer, MovedTime, services_of
+from tests.stand_ins.timer_stand_ins import START, HeardAnnouncer, MovedTime, services_of
 
 Start = Callable[..., Awaitable[tuple[Timers, HeardAnnouncer]]]
 DONE = "Your pasta timer is done."

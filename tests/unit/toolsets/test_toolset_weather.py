@@ -45,7 +45,7 @@ from caal_node.toolsets.weather.sentences import (
     units_of,
     words_of,
 )
-from tests.weather_service import forecast_body, weather_service
+from tests.stand_ins.weather_service import forecast_body, weather_service
 
 NOW = datetime(2026, 11, 23, 13, 5, tzinfo=UTC)
 """A Monday, five past two in the afternoon in Oslo."""

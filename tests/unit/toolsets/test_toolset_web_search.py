@@ -31,7 +31,7 @@ from caal_node.toolsets.web_search.engines import (
     plain_text,
 )
 from caal_node.toolsets.web_search.page_fetch import FetchedPage
-from tests.conversation import Heard
+from tests.stand_ins.conversation import Heard
 
 FINAL = FoundPage("Blue team wins", "https://www.example.org/a", "They won 2-1.", "2026-11-22")
 WIKI = FoundPage("Final (competition)", "https://en.wikipedia.org/wiki/Final", "The last match.")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caal_node.tts_text import TextNormalizer
-from tests.tts_text_driver import FORMS, chunked, normalized
+from tests.stand_ins.tts_text_driver import FORMS, chunked, normalized
 
 PIECES = (
     " ", " ", "\n", "  ", "\t", "\r\n", "- ", "* ", "# ", "1. ", "> ", "---\n", "- [x] ", "|",

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from livekit.agents.voice.transcription.filters import filter_emoji, filter_markdown
 
-from tests.tts_text_driver import chunked, normalized
+from tests.stand_ins.tts_text_driver import chunked, normalized
 from tests.tts_text_table import PAGE, SAID, page
 
 ROWS = [row for rows in SAID.values() for row in rows]

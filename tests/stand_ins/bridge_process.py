@@ -16,7 +16,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from tests.mcp_events import PATIENCE_S, RAW, ROOT, Events
+from tests.stand_ins.mcp_events import PATIENCE_S, RAW, ROOT, Events
 
 TOKEN = "a-token-" + "0123456789abcdef"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -29,7 +29,7 @@ def raw_command(*flags: str) -> tuple[str, ...]:
 
 def light_command() -> tuple[str, ...]:
     """Answers each request with its own params: for hundreds of processes."""
-    return (sys.executable, "-S", "-E", str(ROOT / "tests/bridge_echo_server.py"))
+    return (sys.executable, "-S", "-E", str(ROOT / "tests/stand_ins/bridge_echo_server.py"))
 
 
 def client(

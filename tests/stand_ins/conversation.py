@@ -13,7 +13,7 @@ from caal_node.core.events import Event
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation, ScriptedToolSource
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.stand_in_model import StandInModel
 
 NOWHERE = Path("no-such-caal.toml")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.embedding_stand_ins import vector
+from tests.stand_ins.embedding_stand_ins import vector
 
 
 @dataclass

@@ -18,7 +18,7 @@ from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, User
 from caal_node.grounding.earlier_results import Thing, earlier_results
 from caal_node.grounding.references import Reference, resolve
 
-FOLDER: Final = Path(__file__).parent / "data" / "references"
+FOLDER: Final = Path(__file__).parents[1] / "data" / "references"
 
 
 @dataclass(frozen=True, slots=True)

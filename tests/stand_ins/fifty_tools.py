@@ -1,4 +1,4 @@
-"""An MCP server with fifty tools of households and offices: `python -m tests.fifty_tools`.
+"""An MCP server with fifty tools of homes and offices: `python -m tests.stand_ins.fifty_tools`.
 
 Half of them are described as Python servers do it (a doc string with Args and Returns, schemas
 with titles, `anyOf` null and defaults), half as TypeScript servers do it (`$schema`, a description

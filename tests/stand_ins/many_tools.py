@@ -1,10 +1,10 @@
-"""An MCP server with five hundred tools: `python -m tests.many_tools [NAME ...]`.
+"""An MCP server with five hundred tools: `python -m tests.stand_ins.many_tools [NAME ...]`.
 
-The first fifty are those of tests/fifty_tools.py. The others are made of tests/data/many_tools.txt:
-every subject there (a dishwasher, an invoice, a run) has the operations of its kind, with its own
-words, parameters and choices. So there are many that are alike, as in a real home with sixteen
-machines, and none is a numbered copy. Every second subject is described as Python servers do it.
-With names as its arguments it has those tools only.
+The first fifty are those of tests/stand_ins/fifty_tools.py. The others are made of
+tests/data/many_tools.txt: every subject there (a dishwasher, an invoice, a run) has the operations
+of its kind, with its own words, parameters and choices. So there are many that are alike, as in a
+real home with sixteen machines, and none is a numbered copy. Every second subject is described as
+Python servers do it. With names as its arguments it has those tools only.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Final
 
 from mcp_types import Tool
 
-from tests import fifty_tools
+from tests.stand_ins import fifty_tools
 
-TABLE: Final = Path(__file__).with_name("data") / "many_tools.txt"
+TABLE: Final = Path(__file__).parents[1] / "data" / "many_tools.txt"
 
 
 @cache

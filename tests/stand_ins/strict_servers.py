@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from tests.stand_in_model import Refuse
+from tests.stand_ins.stand_in_model import Refuse
 
 Body: TypeAlias = Mapping[str, Any]
 Strict: TypeAlias = Callable[[Body], Refuse | None]

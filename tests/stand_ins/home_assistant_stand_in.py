@@ -17,7 +17,7 @@ from typing import Any, Final
 import yaml
 from aiohttp import web
 
-RECORDINGS: Final = Path(__file__).parent / "data" / "home_assistant"
+RECORDINGS: Final = Path(__file__).parents[1] / "data" / "home_assistant"
 _RECORDED: Final = {path.stem: path.read_text("utf-8") for path in RECORDINGS.glob("*.json")}
 TOKEN: Final = "of-the-stand-in"  # noqa: S105 - it opens nothing
 VERSION: Final = "2026.11.0"

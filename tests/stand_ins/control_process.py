@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx2
 
-from tests.livekit_server import LiveKit
+from tests.stand_ins.livekit_server import LiveKit
 
 CONTROL = (
     "import sys; from caal_node.control.app import serve;"

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 from aiohttp import web
 
-from tests.stand_in_model import Call
+from tests.stand_ins.stand_in_model import Call
 
 KEY: Final = "a-key-of-the-owner"
 MODEL: Final = "gemini-3-stand-in"

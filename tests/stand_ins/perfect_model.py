@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from caal_node.evaluation.suites import ABSENT, SUITES, Case, ExpectedCall, ExpectedCalls
-from tests.stand_in_model import Asked, Call, Reply
+from tests.stand_ins.stand_in_model import Asked, Call, Reply
 
 SPEECH: Final = "Certainly, I am glad to say that."
 """Long enough to be told from speech that is short by itself."""

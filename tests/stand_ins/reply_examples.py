@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from caal_node.reply_parser import Event, ReasoningDelta, TextDelta
 
-_HERE = Path(__file__).parent
-_OWN = _HERE / "data" / "reply_formats.jsonl"
-_BESIDE = _HERE.parents[1] / "shared" / "cases" / "tool_call_texts.jsonl"
+_TESTS = Path(__file__).parents[1]
+_OWN = _TESTS / "data" / "reply_formats.jsonl"
+_BESIDE = _TESTS.parents[1] / "shared" / "cases" / "tool_call_texts.jsonl"
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:

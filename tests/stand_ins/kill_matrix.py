@@ -1,9 +1,9 @@
 """How many processes of a server outlive it: nine endings, four kinds of children, two clients.
 
-`python -m tests.kill_matrix CLIENT ENDING MARK` is the host: it connects one server of each kind
-by `bridge` (ServerManager) or `sdk` (the SDK's client alone), says `ready`, and goes through the
-ending once it is told to. `left(CLIENT, ENDING)` runs it and counts. Three of the endings take the
-supervisor away, which the SDK's client has not.
+`python -m tests.stand_ins.kill_matrix CLIENT ENDING MARK` is the host: it connects one server of
+each kind by `bridge` (ServerManager) or `sdk` (the SDK's client alone), says `ready`, and goes
+through the ending once it is told to. `left(CLIENT, ENDING)` runs it and counts. Three of the
+endings take the supervisor away, which the SDK's client has not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-ROOT: Final = Path(__file__).parents[1]
+ROOT: Final = Path(__file__).parents[2]
 SERVER: Final = Path(__file__).with_name("family_server.py")
 ENDINGS: Final = ("clean close", "hang", "crash", "SIGKILL", "SIGTERM", "SIGINT")
 """The last three are what the host gets."""
@@ -44,7 +44,7 @@ def left(client: Client, ending: str) -> dict[str, int]:
     """Kind of child -> processes that are still there; they are killed before it returns."""
     mark = f"family-{uuid.uuid4().hex}"
     host = subprocess.Popen(
-        [sys.executable, "-m", "tests.kill_matrix", client, ending, f"--{mark[7:]}"],
+        [sys.executable, "-m", "tests.stand_ins.kill_matrix", client, ending, f"--{mark[7:]}"],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -108,7 +108,14 @@ def supervises(pid: int) -> bool:
 
 
 def _start_and_close_a_host() -> None:
-    command = [sys.executable, "-m", "tests.kill_matrix", "bridge", "clean close", "--next"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.stand_ins.kill_matrix",
+        "bridge",
+        "clean close",
+        "--next",
+    ]
     subprocess.run(
         command,
         cwd=ROOT,

@@ -14,8 +14,8 @@ from caal_node.agent import CaalAgent
 from caal_node.core.events import CuePlayed, Event
 from caal_node.room.cue_player import SilentCueSink
 from caal_node.tools.sources.mcp import McpToolSource
-from tests.conversation import Conversation, conversation
-from tests.stand_in_model import StandInModel
+from tests.stand_ins.conversation import Conversation, conversation
+from tests.stand_ins.stand_in_model import StandInModel
 
 PATIENCE_S: Final = 10.0
 WITH_CUES: Final = {"CAAL_CUES": "on"}

@@ -18,9 +18,9 @@ from mcp.server.sse import SseServerTransport
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mcp_bridge import ServerConfig
-from tests.mcp_stand_in import StandIn
+from tests.stand_ins.mcp_stand_in import StandIn
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RAW = Path(__file__).with_name("raw_mcp_server.py")
 PATIENCE_S = 20.0
 """For an event that must come; a test that runs into it has failed."""
@@ -83,7 +83,7 @@ def sdk_server(found: Events, name: str = "sdk") -> ServerConfig:
     return ServerConfig(
         name=name,
         command=sys.executable,
-        args=("-m", "tests.mcp_stand_in"),
+        args=("-m", "tests.stand_ins.mcp_stand_in"),
         env=env,
         allow=frozenset({"env"}),
         connect_timeout_s=60.0,  # the SDK takes a second to import, and far more on a busy machine
@@ -169,7 +169,7 @@ async def http_process(found: Events, port: int) -> AsyncGenerator[asyncio.subpr
     """The stand-in over HTTP in a process of its own, which a test may kill."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "tests.mcp_stand_in", str(port)),
+        *("-m", "tests.stand_ins.mcp_stand_in", str(port)),
         env={**os.environ, "PYTHONPATH": str(ROOT), "EVENTS_PORT": str(found.port)},
     )
     try:

@@ -21,7 +21,7 @@ from caal_node.testing import ScriptedToolSource
 from caal_node.tools.source import Arguments
 from mcp_bridge.core.sanitize import visible_text
 
-FOLDER: Final = Path(__file__).parent / "data" / "injection"
+FOLDER: Final = Path(__file__).parents[1] / "data" / "injection"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from caal_node.grounding.fact_check import fact_check
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import SpokenCheck
 
-FOLDER: Final = Path(__file__).parent / "data" / "facts"
+FOLDER: Final = Path(__file__).parents[1] / "data" / "facts"
 WRITING: Final = ("set_", "switch", "play_")
 """How the names of tools begin that change something."""
 

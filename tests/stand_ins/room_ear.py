@@ -11,7 +11,7 @@ import numpy.typing as npt
 from livekit import rtc
 
 from caal_node.room.cues import SAMPLE_RATE_HZ, Samples
-from tests.livekit_server import LiveKit
+from tests.stand_ins.livekit_server import LiveKit
 
 SUBSCRIBE_DEADLINE_S = 30.0
 SILENCE_DEADLINE_S = 10.0

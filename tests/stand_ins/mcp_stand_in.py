@@ -1,4 +1,4 @@
-"""An MCP server for tests, built on the SDK: `python -m tests.mcp_stand_in` speaks stdio.
+"""An MCP server for tests, built on the SDK: `python -m tests.stand_ins.mcp_stand_in` speaks stdio.
 
 What it sees goes out as lines over TCP to 127.0.0.1:$EVENTS_PORT, so that a test can wait for it.
 With a port as its argument it serves streamable HTTP there, at /mcp.

@@ -1,8 +1,8 @@
 """A web server that answers with whatever it likes: as n8n, as Ollama, and as an OpenAI server.
 
-`python -m tests.hostile_http_server NAME` prints its address and serves until standard input ends.
-NAME is one of `ANSWERS`, which is what a request gets whose words hold `ATTACK`. Every other one is
-answered well, so that it can be seen that the next turn works.
+`python -m tests.stand_ins.hostile_http_server NAME` prints its address and serves until standard
+input ends. NAME is one of `ANSWERS`, which is what a request gets whose words hold `ATTACK`. Every
+other one is answered well, so that it can be seen that the next turn works.
 """
 
 from __future__ import annotations
@@ -188,7 +188,9 @@ def _last_words(body: bytes) -> str:
 async def hostile_server(name: str, streams: str = "lastNode") -> AsyncGenerator[str]:
     """Serve `ANSWERS[name]` from a process of its own, and yield the address."""
     child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.hostile_http_server", name, streams), stdin=PIPE, stdout=PIPE
+        *(sys.executable, "-m", "tests.stand_ins.hostile_http_server", name, streams),
+        stdin=PIPE,
+        stdout=PIPE,
     )
     try:
         assert child.stdout is not None

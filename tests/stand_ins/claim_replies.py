@@ -18,7 +18,7 @@ from caal_node.grounding.claim_check import ClaimCheck, ClauseSplitter
 from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import NotDone
 
-DATA = Path(__file__).parent / "data" / "claims"
+DATA = Path(__file__).parents[1] / "data" / "claims"
 _MARKED = re.compile(r"\[\[(.*?)\]\]")
 
 
