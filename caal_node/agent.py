@@ -140,7 +140,9 @@ class CaalAgent(Agent):
         self._pipeline = Pipeline(
             self.tool_data,
             gates=gates,
-            redaction=Redaction(self.settings, shapes=self.settings.redaction.secret_shapes),
+            redaction=Redaction(
+                known=self.settings.secrets, shapes=self.settings.redaction.secret_shapes
+            ),
             timeout_s=self.settings.tool_timeout,
         )
         self.policies = PolicyChecks(self.middleware, AgentPlace(self))

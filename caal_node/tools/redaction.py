@@ -9,7 +9,8 @@ base64 and hex. Others, such as a private key in a file, are found by their shap
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Protocol, cast
+from itertools import chain
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from caal_node.redaction.secret_shapes import MAX_KEY_CHARS, without_keys
 from mcp_bridge.core.sanitize import REDACTED, secret_forms
@@ -22,6 +23,10 @@ class HoldsSecrets(Protocol):
     def secrets(self) -> Iterable[str]:
         """The secrets as they are now: some are made for one call each."""
         ...
+
+
+_Held: TypeAlias = tuple[tuple[str, ...], ...]
+"""The secrets of each holder."""
 
 
 MANY_FORMS: Final = 400
@@ -37,13 +42,19 @@ class Redaction:
     """Replaces every secret by `***`. Its cost is linear in text and in secrets.
 
     Args:
-        holders: They hold the secrets that are found by value.
+        holders: They hold the secrets that are found by value. Each is asked for every text.
+        known: Further secrets, which stay the same.
         shapes: Whether what has the shape of a key is a secret, too.
     """
 
-    def __init__(self, *holders: HoldsSecrets, shapes: bool = True) -> None:
+    def __init__(
+        self, *holders: HoldsSecrets, known: Iterable[str] = (), shapes: bool = True
+    ) -> None:
         self._holders = list(holders)
+        self._known: Final = tuple(known)
         self._shapes: Final = shapes
+        self._last: tuple[_Held, tuple[str, ...]] = ((), secret_forms(self._known))
+        """What the holders had for the last text, and the forms that are looked for then."""
 
     def add(self, holder: HoldsSecrets) -> None:
         """Look for the secrets of one more holder from now on."""
@@ -55,8 +66,11 @@ class Redaction:
         return len(self._forms()) > MANY_FORMS
 
     def _forms(self) -> tuple[str, ...]:
-        # In one order, so that the forms of the same secrets are made once.
-        return secret_forms(sorted({secret for each in self._holders for secret in each.secrets}))
+        held = tuple([tuple(each.secrets) for each in self._holders])
+        if held != (last := self._last)[0]:
+            # One assignment, as texts are redacted in threads as well.
+            self._last = last = held, secret_forms((*self._known, *chain.from_iterable(held)))
+        return last[1]
 
     def text(self, text: str) -> str:
         """Return `text` without secrets."""
