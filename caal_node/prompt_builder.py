@@ -113,11 +113,20 @@ class PromptBuilder:
         self._context: Final = ContextBuilder(
             window_turns, int(settings.num_ctx * WINDOW_SHARE), data
         )
+        self._is_native = False
+        """Whether the model is asked with its server's own tool calls."""
+        self._told_context: int | None = None
+        """The tokens that the model's server says it reads."""
+        self._shared = budget_of(settings, None)
+        """How they are shared out."""
         self._offered: tuple[PromptTools, int, PromptTools] | None = None
         self._settled: tuple[ToolTable, ContextBudget] | None = None
         """For which table and context it is settled whether tools are on demand."""
         self._examples: tuple[ToolTable, Mapping[str, tuple[Example, ...]]] | None = None
-        self._positions: tuple[ToolTable, Mapping[str, int]] | None = None
+        self._seen: (
+            tuple[ToolTable, tuple[llm.Tool, ...], tuple[object, ...] | None, list[llm.Tool]] | None
+        ) = None
+        """The tools that the model sees of those that were given, by a state of the policies."""
         self._last: tuple[ToolTable, tuple[llm.Tool, ...], PromptTools] | None = None
 
     def offered(self, tools: Sequence[llm.Tool]) -> list[llm.Tool]:
@@ -125,18 +134,19 @@ class PromptBuilder:
 
         Those that the table does not know come last.
         """
-        table = self._agent.table
-        if self._positions is None or self._positions[0] is not table:
-            positions = {entry.exposed: index for index, entry in enumerate(table)}
-            self._positions = table, positions
-        position = self._positions[1]
-        # LiveKit's toolsets may bring tools that the table does not know.
-        seen = [
-            tool
-            for tool in tools
-            if not self._is_hidden(table.get(tool.id) or unlisted(tool.id, ""), tool)
-        ]
-        return sorted(seen, key=lambda tool: position.get(tool.id, len(position)))
+        table, given = self._agent.table, tuple(tools)
+        state = self._policies and self._policies.state
+        if self._seen is None or self._seen[0] is not table or self._seen[1:3] != (given, state):
+            position = {entry.exposed: index for index, entry in enumerate(table)}
+            # LiveKit's toolsets may bring tools that the table does not know.
+            seen = [
+                tool
+                for tool in given
+                if not self._is_hidden(table.get(tool.id) or unlisted(tool.id, ""), tool)
+            ]
+            seen.sort(key=lambda tool: position.get(tool.id, len(position)))
+            self._seen = table, given, state, seen
+        return list(self._seen[3])
 
     def _is_hidden(self, entry: ToolEntry, tool: llm.Tool) -> bool:
         """Say whether the model is not to see a tool, as nobody may call it here.
@@ -182,6 +192,7 @@ class PromptBuilder:
         The model is told of tools that its person's newest words may need. They are added to
         LiveKit's own list, which is `tools` unless a class below has given another one.
         """
+        self._look_at_model()
         offered = self.offered(tools)
         front = self._front(history, offered)
         if self._on_demand is not None and front is not None:
@@ -211,6 +222,7 @@ class PromptBuilder:
     def question(self, history: Sequence[Item], tools: Sequence[llm.Tool]) -> Question:
         """Build a streamed question from `tools`, as `offered` returns them, and as much of
         `history` as fits beside them."""
+        self._look_at_model()
         return self._question(history, tools, self._front(history, tools))
 
     def _question(
@@ -256,7 +268,7 @@ class PromptBuilder:
         None: all of them stand there. Where the model's context has no room for that, tools are put
         on demand, once for a table and a context.
         """
-        on_demand, table, shared = self._on_demand, self._agent.table, self._budget()
+        on_demand, table, shared = self._on_demand, self._agent.table, self._shared
         if on_demand is None:
             return None
         if self._settled != (table, shared):
@@ -278,6 +290,7 @@ class PromptBuilder:
         """Return whether `error` is a full context and the next `question` can leave more out."""
         if spoken_key(error) != ModelContextFull.spoken:
             return False
+        self._look_at_model()
         asked, tools = self._offered, self.offered(tools)
         front = self._front(history, tools)
         shown = front or self._fitting(self._prompt_tools(tools), history)
@@ -287,15 +300,19 @@ class PromptBuilder:
             return self._context.tighten(history, self._tokens(shown))
         return self._context.tighten(history, self._front_tokens(front), self._on_demand.told)
 
-    def _budget(self) -> ContextBudget:
-        """Return how the tokens that the model's server reads are shared out."""
+    def _look_at_model(self) -> None:
+        """Note what the agent's model is like now. It is the same throughout a question."""
         model = self._agent.model
-        known = model.retry_policy.stats.capabilities if isinstance(model, LLM) else None
-        return budget_of(self._settings, known.context_tokens if known else None)
+        stats = model.retry_policy.stats if isinstance(model, LLM) else None
+        self._is_native = stats is not None and stats.native
+        known = stats and stats.capabilities
+        told = known and known.context_tokens
+        if told != self._told_context:
+            self._told_context, self._shared = told, budget_of(self._settings, told)
 
     def _fitting(self, tools: PromptTools, history: Sequence[Item]) -> PromptTools:
         """Return as many of `tools` as the model's context has room for beside the talk."""
-        shared, head = self._budget(), _fixed_tokens(history)
+        shared, head = self._shared, _fixed_tokens(history)
         self._context.share(shared)
         most = shared.tools(head)
         if self._offered is None or self._offered[:2] != (tools, most):
@@ -333,16 +350,11 @@ class PromptBuilder:
         """Estimate the tokens in front of a conversation that is told of tools."""
         return self._tokens(front) + (CARRIER_TOKENS if self._is_native else 0)
 
-    @property
-    def _is_native(self) -> bool:
-        model = self._agent.model
-        return isinstance(model, LLM) and model.retry_policy.native
-
 
 def _fixed_tokens(history: Sequence[Item]) -> int:
     """Estimate the tokens of the instructions that a conversation begins with.
 
     It is rounded up, as instructions that hold the time of day must not change what is offered.
     """
-    tokens = items_tokens(takewhile(lambda item: isinstance(item, SystemItem), history))
+    tokens = items_tokens([*takewhile(lambda item: isinstance(item, SystemItem), history)])
     return -(-tokens // FIXED_STEP) * FIXED_STEP

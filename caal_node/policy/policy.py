@@ -194,8 +194,8 @@ class Policy:
 
 
 def _key(exposed: str, spec: ToolSpec) -> tuple[Any, ...]:
-    """Return all that rules may ask of a tool."""
-    names = spec.known_as(exposed)
+    """Return all that rules may ask of a tool; `ToolSpec.known_as` makes its names of it."""
+    names = (exposed, spec.wanted, spec.own_name)
     return (names, spec.tier, spec.source, spec.effect, spec.annotations)
 
 

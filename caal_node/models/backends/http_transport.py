@@ -300,8 +300,9 @@ next request goes out on the same connection; without it a new one is opened."""
 class Patience:
     """When a reply has to go on, by the event loop's clock.
 
-    It is renewed by who reads the reply, where a piece says something: comments, empty lines and
-    empty events keep a connection warm, and could do so for ever.
+    Whoever reads the reply notes in `heard` that a piece says something, and it is renewed before
+    the next one: comments, empty lines and empty events keep a connection warm, and could do so for
+    ever.
     """
 
     def __init__(self, deadlines: TransportDeadlines, first_s: float | None = None) -> None:
@@ -310,10 +311,13 @@ class Patience:
         self._between_s: Final = deadlines.between
         self.due = _now() + self.first_s
         self._end: Final = self.due + deadlines.whole
+        self.heard = False
+        """Whether something was said since it was renewed."""
         self.is_over = False
         """Whether the reply is there as a whole, and only its response has to end."""
 
     def renew(self) -> None:
+        self.heard = False
         self.due = min(_now() + self._between_s, self._end)
 
     def end(self) -> None:
@@ -371,6 +375,8 @@ class HttpTransport:
             aclosing(split(response)) as pieces,
         ):
             while True:
+                if patience.heard and not patience.is_over:
+                    patience.renew()
                 try:
                     async with asyncio.timeout_at(patience.due):
                         piece = await anext(pieces, None)

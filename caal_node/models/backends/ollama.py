@@ -237,7 +237,7 @@ class OllamaBackend(HttpTransport):
             async for line in lines:
                 reply = self._parsed(line)
                 for chunk in chunks_of(reply, calls, runs, request):
-                    patience.renew()
+                    patience.heard = True
                     yield chunk
                 if reply.is_last:
                     patience.end()

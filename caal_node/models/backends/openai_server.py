@@ -508,7 +508,7 @@ class OpenAIServer(HttpTransport):
                 if event.error is not None:
                     raise ModelReplyError(f"{self.address} broke off: {server_words(data)}")
                 if event.says_something:
-                    patience.renew()
+                    patience.heard = True
                 yield event
 
     def _done(self, finish: str | None, usage: Usage, request: BackendRequest) -> ReplyDone:

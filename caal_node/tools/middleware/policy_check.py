@@ -303,6 +303,11 @@ class PolicyChecks:
             (each for each in found if each.action != "allow"), found[0]
         )
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What `hide` and `lets_run` say of a tool stays the same while this is equal."""
+        return (self._where.place, *[check.policy for check in self.checks])
+
     def hide(self, entry: ToolEntry) -> bool:
         """Say whether the model is not to see a tool here, as nobody here may call it."""
         place = self._where.place
