@@ -47,6 +47,13 @@ class ToolData:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenLine:
+    """A result that `to_line` has written already."""
+
+    text: str
+
+
 class ToolDataCache:
     """The newest results of tools. Past a limit of number, size or age the oldest are deleted.
 
@@ -130,7 +137,9 @@ class ToolDataCache:
         self._remove(call_id)
         # A character has at most four bytes, so the text is never larger than the whole cache.
         max_chars = max(MIN_CHARS, min(ENTRY_CHARS, self._max_bytes // 4))
-        line = to_line(value, max_chars=max_chars)
+        line = value.text if isinstance(value, WrittenLine) else None
+        if line is None or len(line) > max_chars:
+            line = to_line(value if line is None else line, max_chars=max_chars)
         argument_line = to_line(arguments, max_chars=ARGUMENT_CHARS) if arguments else "{}"
         if not call_id.startswith(_OWN):
             same = (tool, argument_line, line)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from caal_node.core.items import CallItem, Item, ResultItem, WindowItem
@@ -20,6 +21,8 @@ CallState: TypeAlias = Literal["done", "failed", "refused", "dry_run", "pending"
 person did not let run, and "pending" one that has no result yet."""
 RESULT_CHARS: Final = 65_536
 """Characters of a result that are read: ten times what a prompt shows of one."""
+ENTRIES_KEPT: Final = 128
+"""Calls that are read once for all the answers of a conversation that they stand in front of."""
 _REFUSED: Final = frozenset({"refused", "needs_confirmation"})
 
 
@@ -62,7 +65,12 @@ def ledger_of(items: Sequence[Item], specs: Mapping[str, ToolSpec]) -> Ledger:
 
     def entries(calls: Iterable[WindowItem]) -> tuple[LedgerEntry, ...]:
         return tuple(
-            _entry(call, results.get(call.call_id), specs.get(call.name))
+            _entry(
+                call,
+                results.get(call.call_id),
+                "write" if (spec := specs.get(call.name)) is None else spec.effect,
+                "" if spec is None else spec.description,
+            )
             for call in calls
             if isinstance(call, CallItem)
         )
@@ -70,15 +78,18 @@ def ledger_of(items: Sequence[Item], specs: Mapping[str, ToolSpec]) -> Ledger:
     return Ledger(turn.request, entries(turn.since), entries(turn.before))
 
 
-def _entry(call: CallItem, result: ResultItem | None, spec: ToolSpec | None) -> LedgerEntry:
+@lru_cache(ENTRIES_KEPT)
+def _entry(
+    call: CallItem, result: ResultItem | None, effect: Effect, description: str
+) -> LedgerEntry:
     return LedgerEntry(
         call.call_id,
         call.name,
         _members(call.arguments),
         "pending" if result is None else _state(result),
         "" if result is None else result.output[:RESULT_CHARS],
-        "write" if spec is None else spec.effect,
-        "" if spec is None else spec.description,
+        effect,
+        description,
     )
 
 

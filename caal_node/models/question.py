@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from caal_node.config.setting_tables import TextLimits
@@ -28,7 +28,7 @@ ITEMS_KEPT: Final = 256
 """Items whose escaped form is kept, so that a request costs what its newest turn does."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """The border at which text from outside becomes a prompt.
 
@@ -87,12 +87,12 @@ class Question:
         """The tools that stand in front of the conversation."""
         return self.tools if self.head is None else self.head
 
-    @property
+    @cached_property
     def conversation(self) -> tuple[Item, ...]:
         """What was said and done, without the tools that were told between."""
         return tuple(item for item in self.items if not isinstance(item, ToolsItem))
 
-    @property
+    @cached_property
     def turn(self) -> Turn[Item]:
         """The newest turn of the conversation."""
         return Turn(self.conversation)

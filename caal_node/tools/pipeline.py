@@ -33,7 +33,7 @@ from livekit.agents.llm import ToolResult
 
 from caal_node.context.one_line_json import to_line
 from caal_node.context.token_estimate import PromptTools
-from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache
+from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache, WrittenLine
 from caal_node.core.caller import Caller
 from caal_node.core.errors import (
     CaalError,
@@ -494,7 +494,10 @@ class Pipeline:
         if keep and entry.spec.remembered and isinstance(value, dict | list | str) and value:
             # The model is shown tool data later on, so it may hold no more than the model may see.
             said = self.redaction.value(arguments)
-            self._data.add_result(call_id, entry.exposed, said, kept if shown == line else shown)
+            result: str | WrittenLine = kept if shown == line else shown
+            if shown == line and kept and not whole:
+                result = WrittenLine(kept)
+            self._data.add_result(call_id, entry.exposed, said, result)
         return shown if words is None else VerbatimResult(shown, words)
 
     def _lines(self, value: Any) -> tuple[str, str]:

@@ -117,7 +117,7 @@ def _texts(value: Any) -> Iterator[str]:
         each = stack.pop()
         if isinstance(each, str):
             yield each
-        elif id(each) in seen:
+        elif each is None or isinstance(each, int | float) or id(each) in seen:
             continue
         elif isinstance(each, Mapping):
             seen.add(id(cast("object", each)))

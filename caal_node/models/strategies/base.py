@@ -115,7 +115,7 @@ class ReplyReader:
         self._tools = question.tools.schemas if tools is None else tools
         self._parser = SpokenReplyParser(self._tools, in_thinking=in_thinking)
         self._inside = in_thinking
-        self._as_speech = SpokenReplyParser(self._tools)
+        self._as_speech = SpokenReplyParser(self._tools) if in_thinking else None
         """Reads the same reply as one without thinking, in case that it turns out to be that."""
         self._speech_events: list[Event] = []
         self.invented_result = False
@@ -134,7 +134,7 @@ class ReplyReader:
             return [ReasoningDelta(chunk.text)]
         if not isinstance(chunk, TextChunk):
             return []
-        if self._inside:
+        if self._inside and self._as_speech is not None:
             self._speech_events += self._as_speech.feed(chunk.text)
         events = self._parser.feed(chunk.text)
         self.invented_result = self._parser.invented_result
@@ -143,7 +143,8 @@ class ReplyReader:
     def finish(self) -> list[Event]:
         """Return the events that were held back until the reply's end."""
         events = self._parsed(self._parser.finish())
-        if self._inside and (anew := [*self._speech_events, *self._as_speech.finish()]):
+        as_speech = self._as_speech if self._inside else None
+        if as_speech and (anew := [*self._speech_events, *as_speech.finish()]):
             # Where a closer came it was thinking, and so were the calls in it.
             if not any(isinstance(event, TextWasThinking) for event in anew):
                 events = anew
@@ -253,6 +254,8 @@ class _NativeReader(ReplyReader):
         return events
 
     def _allowed(self, events: list[Event]) -> list[Event]:
+        if not events:
+            return events
         if self._carried is not None:
             events = self._carried.unwrapped(events)
         if self._speech_only:

@@ -48,6 +48,8 @@ _NAME: Final = re.compile(r'"(?:name|tool|tool_name|function)"\s*:\s*"([^"\\]{1,
 _LAYERS_MAX: Final = 3
 """Calls of the carrier in one another that are opened. Models have written two."""
 _HEADS_KEPT: Final = 16
+_ITEMS_KEPT: Final = 256
+"""Items whose form in a request is kept, so that it costs what its newest turn does."""
 
 _carrier_index: Final = ToolIndex([CARRIER_SCHEMA])
 
@@ -68,6 +70,7 @@ def carried(items: Iterable[WindowItem], head: PromptTools | None) -> tuple[Item
     return tuple(_carried(item, names) for item in items)
 
 
+@lru_cache(_ITEMS_KEPT)
 def _carried(item: WindowItem, names: frozenset[str] | None) -> Item:
     if isinstance(item, ToolsItem):
         return told_natively(item)
