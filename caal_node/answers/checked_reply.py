@@ -8,6 +8,7 @@ that it does not name is named; a part of the request that nothing was done for 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
@@ -19,7 +20,6 @@ from caal_node.answers.doubts import (
     Denied,
     Doubt,
     Hedged,
-    Opening,
     Refused,
     Unread,
     found_result,
@@ -34,7 +34,7 @@ from caal_node.core.items import Item
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
 from caal_node.core.turn import Turn
-from caal_node.grounding.claim_check import ClaimCheck, ClauseSplitter, UnreadStates
+from caal_node.grounding.claim_check import ClaimCheck, UnreadStates
 from caal_node.grounding.fact_check import fact_check, told_in
 from caal_node.grounding.hedges import SourceText, source_texts, unnamed_source
 from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
@@ -47,6 +47,16 @@ _SORRY: Final = (
     *("claim_not_done", "claim_not_all_done", "claim_not_possible", "claim_not_looked_up"),
 )
 """Sentences that say of an answer that it is not all done."""
+WHOLE_CLAUSE_CHARS: Final = 400
+"""Characters of one clause, some 25 seconds of speech: a longer one is cut there, as nobody waits
+longer for a reply to begin."""
+_JOINERS: Final = ("and", "but", "so", "then", "while", "although", "though", "however")
+_AHEAD_CHARS: Final = 16
+"""Characters behind a comma by which the word that follows it is known."""
+_END: Final = re.compile(
+    r"[.!?…;:][\"')\]”’*_]*\s|\n|\s[-–—]\s|—"
+    rf"|,\s(?=(?:{'|'.join(_JOINERS)})\s)"
+)
 
 
 class CheckedReply:
@@ -228,6 +238,50 @@ class CheckedReply:
         yield _text(shortuuid("caal_"), left)
 
 
+class Opening:
+    """The beginning of a reply, held back as long as it may be wrong.
+
+    Mostly that is its first sentence, which speech synthesis waits for anyway. A call of the
+    model's own goes before any doubt.
+    """
+
+    def __init__(self, doubts: Sequence[Doubt]) -> None:
+        self._doubts: Final = doubts
+        self._undecided = list(doubts)
+        self._wrong: list[Doubt] = []
+        self._text = ""
+        self.held: list[llm.ChatChunk] = []
+        self.is_over = not doubts
+        """Whether the reply is heard from here on, whatever comes."""
+
+    @property
+    def seems_right(self) -> bool:
+        """Whether nothing of what was read is wrong."""
+        return not self._wrong
+
+    def take(self, chunk: llm.ChatChunk) -> Doubt | None:
+        """Hold the next chunk; return a doubt that ends the reply here."""
+        self.held.append(chunk)
+        delta = chunk.delta
+        self._text += (delta and delta.content) or ""
+        if delta and (delta.tool_calls or delta.extra):
+            self.is_over = True
+            return None
+        self._decide([doubt for doubt in self._undecided if doubt.is_due(self._text)])
+        self.is_over = not self._undecided and not self._wrong
+        return next((doubt for doubt in self._wrong if doubt.at_once), None)
+
+    def at_end(self) -> Doubt | None:
+        """Return what is wrong with the reply, now that it has ended without a call."""
+        if self._text.strip():
+            self._decide(self._undecided)
+        return min(self._wrong, key=self._doubts.index, default=None)
+
+    def _decide(self, due: Sequence[Doubt]) -> None:
+        self._undecided = [doubt for doubt in self._undecided if doubt not in due]
+        self._wrong += [doubt for doubt in due if doubt.holds(self._text)]
+
+
 # A reply's text is held to what is known, clause by clause, on its way from the model to speech.
 #
 # A clause is passed on as soon as its end is there; speech synthesis waits for about as much
@@ -256,6 +310,51 @@ class Corrector(Protocol):
     def drop(self, claim: str) -> None:
         """Take note of a claim that is not heard, as the model's own calls follow it."""
         ...
+
+
+class ClauseSplitter:
+    """Takes a text in pieces of any size, and gives each clause once its end is known.
+
+    A clause ends with its sentence, its line, a semicolon, a colon or a dash, or before a comma
+    that joins another clause to it ("..., but the door is open"). Nothing is added, lost or
+    changed: the clauses of a text, joined, are that text, and they are the same however it was cut
+    into pieces.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    @property
+    def held(self) -> str:
+        """The beginning of a clause whose end is not known yet."""
+        return self._held
+
+    def feed(self, text: str) -> list[str]:
+        """Return the clauses that `text` ends, each with the white space behind it."""
+        self._held += text
+        clauses: list[str] = []
+        at = 0
+        while (end := self._end(at)) is not None:
+            clauses.append(self._held[at:end])
+            at = end
+        self._held = self._held[at:]
+        return clauses
+
+    def finish(self) -> str:
+        """Return what is left, which may be nothing, and begin anew."""
+        rest, self._held = self._held, ""
+        return rest
+
+    def _end(self, at: int) -> int | None:
+        """Return where the clause that begins at `at` ends; None if that is not known yet."""
+        most = at + WHOLE_CLAUSE_CHARS
+        end = _END.search(self._held, at, most + _AHEAD_CHARS)
+        if end is not None and end.end() <= most:
+            return end.end()
+        if len(self._held) < most + _AHEAD_CHARS:
+            return None
+        space = self._held.rfind(" ", at, most)
+        return space + 1 if space > at else most
 
 
 async def checked(

@@ -1,7 +1,6 @@
 """Replies that are not believed, and what takes their place: a call, a sentence, or another reply.
 
-The beginning of a reply is held back until it is known that it is none of these: for its first
-sentence, which speech synthesis waits for anyway. A call of the model's own goes before.
+Each doubt says when enough of a reply is there to know, mostly at the end of its first sentence.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import json
 import re
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -169,46 +168,6 @@ class Denied(Doubt):
 
     def doubts_again(self) -> tuple[Doubt, ...]:
         return (Denied(self._last, self._last),) if isinstance(self.instead, Question) else ()
-
-
-class Opening:
-    """The beginning of a reply, held back as long as it may be wrong."""
-
-    def __init__(self, doubts: Sequence[Doubt]) -> None:
-        self._doubts: Final = doubts
-        self._undecided = list(doubts)
-        self._wrong: list[Doubt] = []
-        self._text = ""
-        self.held: list[llm.ChatChunk] = []
-        self.is_over = not doubts
-        """Whether the reply is heard from here on, whatever comes."""
-
-    @property
-    def seems_right(self) -> bool:
-        """Whether nothing of what was read is wrong."""
-        return not self._wrong
-
-    def take(self, chunk: llm.ChatChunk) -> Doubt | None:
-        """Hold the next chunk; return a doubt that ends the reply here."""
-        self.held.append(chunk)
-        delta = chunk.delta
-        self._text += (delta and delta.content) or ""
-        if delta and (delta.tool_calls or delta.extra):
-            self.is_over = True
-            return None
-        self._decide([doubt for doubt in self._undecided if doubt.is_due(self._text)])
-        self.is_over = not self._undecided and not self._wrong
-        return next((doubt for doubt in self._wrong if doubt.at_once), None)
-
-    def at_end(self) -> Doubt | None:
-        """Return what is wrong with the reply, now that it has ended without a call."""
-        if self._text.strip():
-            self._decide(self._undecided)
-        return min(self._wrong, key=self._doubts.index, default=None)
-
-    def _decide(self, due: Sequence[Doubt]) -> None:
-        self._undecided = [doubt for doubt in self._undecided if doubt not in due]
-        self._wrong += [doubt for doubt in due if doubt.holds(self._text)]
 
 
 # What a result tells, said in its own words.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from caal_node.core.items import CallItem, Item, ResultItem, WindowItem
@@ -26,7 +26,7 @@ ENTRIES_KEPT: Final = 128
 _REFUSED: Final = frozenset({"refused", "needs_confirmation"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LedgerEntry:
     """One call."""
 
@@ -42,7 +42,7 @@ class LedgerEntry:
     by_server: bool = False
     """Whether the model's server has run it, so that nobody here has seen its result."""
 
-    @property
+    @cached_property
     def reads(self) -> bool:
         """Whether it only tells something."""
         return tool_reads(self.tool, self.effect)

@@ -343,7 +343,7 @@ def stated_in(text: str) -> Stated:
     rest = _without(rest, codes)
     times += clock_times(rest)
     rest = _without(rest, times)
-    named = list(days(rest))
+    named = days(rest)
     dates += named
     rest = _without(rest, [day for day in named if day.weekday is None])
     found = numbers(rest)

@@ -102,8 +102,9 @@ class Day:
     weekday: int | None = None
 
 
-def iso_days(text: str) -> Iterator[tuple[Day, Time | None]]:
-    """Yield dates as tools write them, each with its time where it has one."""
+def iso_days(text: str) -> list[tuple[Day, Time | None]]:
+    """Return dates as tools write them, each with its time where it has one."""
+    found: list[tuple[Day, Time | None]] = []
     for match in _ISO.finditer(text):
         year, month, day = (int(match[at]) for at in (1, 2, 3))
         if (weekday := _weekday_of(year, month, day)) is None:
@@ -113,7 +114,8 @@ def iso_days(text: str) -> Iterator[tuple[Day, Time | None]]:
             minute = int(match[4]) % 24 * 60 + int(match[5])
             zoned = match[6] in _UTC
             time = Time(match.start(4), match.end(), minute, half_known=True, zoned=zoned)
-        yield Day(match.start(), match.end(), month, day, year, weekday), time
+        found.append((Day(match.start(), match.end(), month, day, year, weekday), time))
+    return found
 
 
 def _weekday_of(year: int, month: int, day: int) -> int | None:
@@ -133,21 +135,24 @@ def weekday_of(day: Day) -> int | None:
     return _weekday_of(day.year, day.month, day.day)
 
 
-def days(text: str) -> Iterator[Day]:
-    """Yield the dates and weekdays that a text in lower case says."""
+def days(text: str) -> list[Day]:
+    """Return the dates and weekdays that a text in lower case says."""
+    found: list[Day] = []
     for match in _DATE.finditer(text):
         month = match["month"] or match["month2"]
         day = int(match["day"] or match["day2"])
         if 1 <= day <= 31:
             year = int(match["year"] or match["year2"] or 0)
-            yield Day(match.start(), match.end(), _MONTHS[month], day, year)
+            found.append(Day(match.start(), match.end(), _MONTHS[month], day, year))
     for match in _WEEKDAY.finditer(text):
         short = (match[1] or match[2])[:3]
-        yield Day(match.start(), match.end(), weekday=_WEEKDAYS[short])
+        found.append(Day(match.start(), match.end(), weekday=_WEEKDAYS[short]))
+    return found
 
 
-def clock_times(text: str) -> Iterator[Time]:
-    """Yield times in figures ("7:30 pm", "9am") and named ones ("noon")."""
+def clock_times(text: str) -> list[Time]:
+    """Return times in figures ("7:30 pm", "9am") and named ones ("noon")."""
+    found: list[Time] = []
     for match in _CLOCK.finditer(text):
         hour = int(match["hour"] or match["only"])
         minute = int(match["minute"] or 0)
@@ -155,10 +160,13 @@ def clock_times(text: str) -> Iterator[Time]:
         if hour < 25 and minute < 60:
             # "05:45" has its nought for a clock of 24 hours.
             known = hour == 0 or hour > 12 or (match["hour"] or "")[:1] == "0"
-            yield _time(text, match.start(), match.end(), (hour % 24, minute), half or "", known)
+            found.append(
+                _time(text, match.start(), match.end(), (hour % 24, minute), half or "", known)
+            )
     for match in _NAMED.finditer(text):
         minute = 0 if match[1] == "midnight" else HALF_DAY
-        yield Time(match.start(), match.end(), minute, half_known=True)
+        found.append(Time(match.start(), match.end(), minute, half_known=True))
+    return found
 
 
 def spoken_times(text: str, found: list[Number]) -> Iterator[Time]:

@@ -81,7 +81,10 @@ class OutgoingRedaction:
         """Return `text` redacted, and cut to MAX_CHARS."""
         if len(text) > MAX_CHARS:
             text = f"{text[:MAX_CHARS]}…"
-        text = without_secrets(self._by_value(text))
+        return self._without_places(without_secrets(self._by_value(text)))
+
+    def _without_places(self, text: str) -> str:
+        """Return `text` without personal data and folders."""
         for name, find in self._personal:
             text = replaced(text, ((*span, f"[{name}]") for span in find(text)))
         return replaced(text, find_paths(text)) if self._paths else text
@@ -90,42 +93,67 @@ class OutgoingRedaction:
         """Return a part of a text without secrets. Personal data, several words, stays."""
         return without_keys(self._by_value(text))
 
-    def value(self, value: Any, depth: int = 0) -> Any:
+    def value(self, value: Any) -> Any:
         """Return a JSON value redacted in its texts and keys."""
-        if isinstance(value, str):
-            return self.text(value)
-        if depth > MAX_DEPTH:
-            return REDACTED
-        if isinstance(value, Mapping):
-            return {
-                self.value(key): self._named(key, each, depth)
-                for key, each in cast("Mapping[Any, Any]", value).items()
-            }
-        if isinstance(value, list | tuple):
-            return [self.value(each, depth + 1) for each in cast("Iterable[Any]", value)]
-        return value
+        return _value(value, self.text)
 
     def record(self, record: _Record) -> _Record:
         """Return a dataclass with its texts and tables redacted; itself where nothing was found."""
-        changed: dict[str, Any] = {}
-        for field in dataclasses.fields(cast("Any", record)):
-            value: object = getattr(record, field.name)
-            if field.name in NAMES or not value:
-                continue
-            if isinstance(value, str | Mapping):
-                found: object = self.value(value)
-            elif isinstance(value, tuple):  # of dataclasses: the decisions about a call
-                found = tuple(map(self.record, cast("tuple[Any, ...]", value)))
-            else:
-                continue
-            if found != value:
-                changed[field.name] = found
-        return dataclasses.replace(cast("Any", record), **changed) if changed else record
+        texts: list[str] = []
 
-    def _named(self, key: object, value: Any, depth: int) -> Any:
-        if isinstance(key, str) and isinstance(value, str) and called_secret(key, value):
-            return REDACTED
-        return self.value(value, depth + 1)
+        def note(text: str) -> str:
+            texts.append(text)
+            return text
+
+        noted = _record(record, note)
+        # Mostly there is no secret, and then one search of all texts together says so.
+        whole = _APART.join(texts)
+        if len(whole) > MAX_CHARS or without_secrets(self._by_value(whole)) != whole:
+            return _record(record, self.text)
+        return _record(noted, self._without_places) if self._personal or self._paths else noted
+
+
+_APART: Final = "\n\0"
+"""Keeps texts apart: nothing that is found in one of them ends or goes on behind it. No value of a
+password has a line's end in it, and no word but a text's first one begins behind the other."""
+
+
+def _value(value: Any, redact: Callable[[str], str], depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if depth > MAX_DEPTH:
+        return REDACTED
+    if isinstance(value, Mapping):
+        return {
+            _value(key, redact): _named(key, each, redact, depth)
+            for key, each in cast("Mapping[Any, Any]", value).items()
+        }
+    if isinstance(value, list | tuple):
+        return [_value(each, redact, depth + 1) for each in cast("Iterable[Any]", value)]
+    return value
+
+
+def _named(key: object, value: Any, redact: Callable[[str], str], depth: int) -> Any:
+    if isinstance(key, str) and isinstance(value, str) and called_secret(key, value):
+        return REDACTED
+    return _value(value, redact, depth + 1)
+
+
+def _record(record: _Record, redact: Callable[[str], str]) -> _Record:
+    changed: dict[str, Any] = {}
+    for field in dataclasses.fields(cast("Any", record)):
+        value: object = getattr(record, field.name)
+        if field.name in NAMES or not value:
+            continue
+        if isinstance(value, str | Mapping):
+            found: object = _value(value, redact)
+        elif isinstance(value, tuple):  # of dataclasses: the decisions about a call
+            found = tuple([_record(each, redact) for each in cast("tuple[Any, ...]", value)])
+        else:
+            continue
+        if found != value:
+            changed[field.name] = found
+    return dataclasses.replace(cast("Any", record), **changed) if changed else record
 
 
 def replaced(text: str, finds: Iterable[tuple[int, int, str]]) -> str:

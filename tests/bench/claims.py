@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from caal_node.grounding.claim_check import WHOLE_CLAUSE_CHARS, ClaimCheck, ClauseSplitter
+from caal_node.answers.checked_reply import WHOLE_CLAUSE_CHARS, ClauseSplitter
+from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.ledger import Ledger, LedgerEntry
 from tests.bench.table import print_table
 from tests.stand_ins.claim_replies import DATA, Judged, judge, labelled

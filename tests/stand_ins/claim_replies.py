@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from caal_node.grounding.claim_check import ClaimCheck, ClauseSplitter
+from caal_node.answers.checked_reply import ClauseSplitter
+from caal_node.grounding.claim_check import ClaimCheck
 from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry
 from caal_node.grounding.spoken_check import NotDone
 

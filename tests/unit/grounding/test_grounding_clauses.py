@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.grounding.claim_check import WHOLE_CLAUSE_CHARS, ClauseSplitter
+from caal_node.answers.checked_reply import WHOLE_CLAUSE_CHARS, ClauseSplitter
 
 TEXTS = st.text(alphabet="ab .,;:!?\n-–\"'and but so", max_size=1200)
 

@@ -53,6 +53,17 @@ def test_an_event_in_which_nothing_is_found_is_the_same_one(event: Any) -> None:
     assert REDACTION.record(event) is event
 
 
+@pytest.mark.parametrize(
+    "first", ["next page", "password: abcd", "password", f"{SECRET[:4]}", KEY[:9]]
+)
+@pytest.mark.parametrize(
+    "second", ["token=abcdefg1", "password=hunter", "=hunter2", SECRET[4:], KEY]
+)
+def test_a_text_of_an_event_is_redacted_as_it_is_alone(first: str, second: str) -> None:
+    told = REDACTION.record(ToolCallStarted("c1", "f", "n8n", "n8n", {"a": first, "b": [second]}))
+    assert told.arguments == {"a": REDACTION.text(first), "b": [REDACTION.text(second)]}
+
+
 def test_a_long_text_is_cut_and_a_deep_value_ends() -> None:
     assert len(REDACTION.text("a " * MAX_CHARS)) == MAX_CHARS + 1
     deep: dict[str, Any] = {}
