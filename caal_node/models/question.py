@@ -28,6 +28,12 @@ ITEMS_KEPT: Final = 256
 """Items whose escaped form is kept, so that a request costs what its newest turn does."""
 
 
+class _EscapedItems(tuple[WindowItem, ...]):
+    """Items whose markers are broken up already."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Question:
     """The border at which text from outside becomes a prompt.
@@ -80,7 +86,8 @@ class Question:
     """What the person's newest words refer to. It stands in this one request, and in no history."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "items", tuple(map(_escaped, self.items)))
+        if not isinstance(self.items, _EscapedItems):  # as those of another question are
+            object.__setattr__(self, "items", _EscapedItems(map(_escaped, self.items)))
 
     @property
     def front(self) -> PromptTools:

@@ -271,6 +271,10 @@ class ReplyAttempt:
             ModelTimeout: one took longer.
         """
         timeout_s = self._question.timeout_s
+        if timeout_s is None:
+            async for chunk in chunks:
+                yield chunk
+            return
         while True:
             try:
                 async with asyncio.timeout(timeout_s):

@@ -358,6 +358,8 @@ class HttpTransport:
         self.deadlines: Final = deadlines
         self._start, self._fix = start, fix
         self._client: httpx2.AsyncClient | None = None
+        self._urls: dict[str, httpx2.URL] = {}
+        """What was asked so far, by its path: to read an address takes longer than to send it."""
 
     async def pieces(
         self, path: str, body: Mapping[str, Any], split: Split, patience: Patience
@@ -411,7 +413,9 @@ class HttpTransport:
         self, method: str, path: str, content: bytes | None, due: float, first_s: float
     ) -> AsyncGenerator[httpx2.Response]:
         client = await self._connected()
-        url = f"{self.base_url}{path}"
+        url = self._urls.get(path)
+        if url is None:
+            url = self._urls[path] = httpx2.URL(f"{self.base_url}{path}")
         headers = {"Content-Type": "application/json"} if content is not None else {}
         request = client.build_request(method, url, content=content, headers=headers)
         with self._own_errors(first_s):
@@ -420,8 +424,9 @@ class HttpTransport:
                 if response.status_code != 200:
                     async with asyncio.timeout_at(due):
                         said = await _beginning(response)
+                    asked = f"{self.base_url}{path}"
                     raise failure(
-                        response.status_code, said, model=self.model, url=url, fix=self._fix
+                        response.status_code, said, model=self.model, url=asked, fix=self._fix
                     )
                 yield response
             finally:

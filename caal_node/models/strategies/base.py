@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from caal_node.core.items import Item, UserItem
 from caal_node.core.prompt_files import fill, read
@@ -212,6 +212,9 @@ def _in_request(question: Question) -> tuple[ToolSchema, ...]:
     return question.tools.schemas if question.head is None else with_carrier(question.head)
 
 
+_WORDS: Final = (TextDelta, ReasoningDelta)
+
+
 class _NativeReader(ReplyReader):
     def __init__(self, question: Question) -> None:
         is_carried = question.head is not None
@@ -254,7 +257,7 @@ class _NativeReader(ReplyReader):
         return events
 
     def _allowed(self, events: list[Event]) -> list[Event]:
-        if not events:
+        if not self._speech_only and all(isinstance(event, _WORDS) for event in events):
             return events
         if self._carried is not None:
             events = self._carried.unwrapped(events)
