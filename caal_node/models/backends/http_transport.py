@@ -325,6 +325,9 @@ class Patience:
         self.is_over, self.due = True, _now() + END_S
 
 
+_json: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
 class HttpTransport:
     """One server's address, and connections to it. It is made without I/O; close it."""
 
@@ -360,6 +363,8 @@ class HttpTransport:
         self._client: httpx2.AsyncClient | None = None
         self._urls: dict[str, httpx2.URL] = {}
         """What was asked so far, by its path: to read an address takes longer than to send it."""
+        self._tools: tuple[object, str] = None, "null"
+        """The tools of the last request, which most requests have, and their JSON."""
 
     async def pieces(
         self, path: str, body: Mapping[str, Any], split: Split, patience: Patience
@@ -371,7 +376,7 @@ class HttpTransport:
         Raises:
             ModelError: one of its kinds.
         """
-        content = _encoded(body)
+        content = self._encoded(body)
         async with (
             self._response("POST", path, content, patience.due, patience.first_s) as response,
             aclosing(split(response)) as pieces,
@@ -396,7 +401,7 @@ class HttpTransport:
         Raises:
             ModelError: one of its kinds.
         """
-        content = None if body is None else _encoded(body)
+        content = None if body is None else self._encoded(body)
         due = _now() + self.deadlines.between
         async with (
             self._response(method, path, content, due, self.deadlines.between) as response,
@@ -464,6 +469,21 @@ class HttpTransport:
             )
         return self._client
 
+    def _encoded(self, body: Mapping[str, Any]) -> bytes:
+        """Write compact JSON: 1.2 ms for 120 kB, which are a full context of 30,000 tokens.
+
+        The same body always gives the same bytes. A lone surrogate, which UTF-8 cannot carry,
+        becomes `?`.
+        """
+        tools: object = body.get("tools")
+        if tools is not self._tools[0] or not isinstance(tools, tuple):  # which stays as it is
+            self._tools = tools, _json(tools)
+        members = (
+            f"{_json(name)}:{self._tools[1] if name == 'tools' else _json(value)}"
+            for name, value in body.items()
+        )
+        return f"{{{','.join(members)}}}".encode(errors="replace")
+
     @contextmanager
     def _own_errors(self, first_s: float) -> Generator[None]:
         try:
@@ -486,16 +506,6 @@ class HttpTransport:
             raise ModelReplyError(f"{self.address} {error}") from error
         except httpx2.HTTPError as error:
             raise ModelReplyError(f"{self.address} broke off the connection") from error
-
-
-def _encoded(body: Mapping[str, Any]) -> bytes:
-    """Write compact JSON: 1.2 ms for a body of 120 kB, which is a full context of 30,000 tokens.
-
-    The same body always gives the same bytes. A lone surrogate, which UTF-8 cannot carry, becomes
-    `?`.
-    """
-    text = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode(errors="replace")
 
 
 def _now() -> float:
