@@ -7,6 +7,7 @@ model.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -22,6 +23,7 @@ from caal_node.core.errors import (
 from caal_node.core.prompt_files import sentence
 from caal_node.grounding.meant_arguments import at_said_time, meant_arguments
 from caal_node.grounding.quantities import in_own_units
+from caal_node.http_client import STEP_S
 from caal_node.models.backends.base import (
     Backend,
     BackendRequest,
@@ -199,7 +201,9 @@ class ReplyAttempt:
         reader = self.strategy.reader(self._question)
         done: ReplyDone | None = None
         async with aclosing(self._backend.ask(self.request)) as chunks:
+            worked_s = 0.0
             async for chunk in self._in_time(chunks):
+                began = time.perf_counter()
                 if isinstance(chunk, ReplyDone):
                     done, self.usage = chunk, chunk.usage
                     continue
@@ -218,7 +222,11 @@ class ReplyAttempt:
                     for event in self._certain(events):
                         yield event
                     # A whole reply, or what one packet holds of a stream, comes all at once.
-                    await asyncio.sleep(0)
+                    worked_s += time.perf_counter() - began
+                    if worked_s > STEP_S:
+                        await asyncio.sleep(0)
+                        worked_s = 0.0
+                    began = time.perf_counter()
                     if reader.invented_result:
                         self._limits.end_behind_call()
                     if self._limits.reached:
