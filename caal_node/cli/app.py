@@ -208,6 +208,32 @@ def console(context: typer.Context) -> None:
 
 
 @app.command()
+def up(
+    host: str = "127.0.0.1",
+    port: int = 8890,
+    browser: Annotated[bool, typer.Option(help="Open the page where there is a desktop.")] = True,
+) -> None:
+    """Talk to the agent in the browser: a LiveKit server, the worker and the page, until Ctrl-C."""
+    log_to_stderr(logging.WARNING)
+    from caal_node.cli.up import run_up
+
+    run_up(host, port, browser=browser)
+
+
+@app.command()
+def page(
+    host: str = "127.0.0.1",
+    port: int = 8890,
+    browser: Annotated[bool, typer.Option(help="Open the page where there is a desktop.")] = True,
+) -> None:
+    """Serve the page alone, for a LiveKit server and a worker that run already."""
+    log_to_stderr(logging.WARNING)
+    from caal_node.cli.up import run_page
+
+    run_page(host, port, browser=browser)
+
+
+@app.command()
 def control(host: str = "127.0.0.1", port: int = 8889) -> None:
     """Serve POST /reload-tools and GET /health."""
     log_to_stderr(logging.INFO)

@@ -428,12 +428,16 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8889) -> None
     if not is_loopback(host):
         logger.warning("%s is reachable from other machines, without TLS: put a proxy there.", host)
     app = make_app(settings, LiveKitRooms.of(settings))
-    _require_port(host, port)
+    require_port(host, port)
     make_server(app, host, port).run()
 
 
-def _require_port(host: str, port: int) -> None:
-    """Say in one line what uvicorn says by its log and a traceback."""
+def require_port(host: str, port: int) -> None:
+    """Say in one line what uvicorn says by its log and a traceback.
+
+    Raises:
+        ConfigError: nobody can listen there.
+    """
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         socket.create_server((host, port), family=family).close()

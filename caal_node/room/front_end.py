@@ -125,6 +125,9 @@ class Attributes:
 Send = Callable[[str], Awaitable[object]]
 
 TOPIC: Final = "caal.tools"
+PAGE: Final = "caal.page"
+"""The topic on which one person's page reads them with arguments and results, and the attribute
+that marks such a person. Only who made their token for the room can have set it."""
 QUEUE_MESSAGES: Final = 256
 """The messages of some turns. A room that takes none for so long is no longer there."""
 SEND_DEADLINE_S: Final = 5.0
@@ -134,8 +137,8 @@ DRAIN_DEADLINE_S: Final = 3.0
 class Transcript:
     """An event listener that writes the events to the room, one after the other.
 
-    Everyone in the room reads them, so arguments are left out unless `show_arguments` is set.
-    Results are in no event at all.
+    Everyone in the room reads them, so arguments, results and reasons are left out unless
+    `show_arguments` is set.
 
     A task of its own sends them, so that no caller waits. A message that fails or is late is logged
     and skipped. With the queue full a new message is dropped, so that what is sent is a whole
@@ -166,6 +169,22 @@ class Transcript:
             await room.local_participant.send_text(text, topic=TOPIC, compress=False)
 
         return cls(send, show_arguments=show_arguments, ready=lambda: connected(room))
+
+    @classmethod
+    def of_page(
+        cls, room: rtc.Room, person: Callable[[], rtc.RemoteParticipant | None]
+    ) -> Transcript:
+        """Write all of the events to the page of the one person who is heard, if they have one."""
+
+        async def send(text: str) -> None:
+            linked = person()
+            if linked is not None and linked.attributes.get(PAGE):
+                identities = [linked.identity]
+                await room.local_participant.send_text(
+                    text, topic=PAGE, destination_identities=identities, compress=False
+                )
+
+        return cls(send, show_arguments=True, ready=lambda: connected(room))
 
     def __call__(self, event: Event) -> None:
         if self._closed:

@@ -214,15 +214,20 @@ _log = logging.getLogger(__name__)
 
 
 class WorkerProcess:
-    """The worker; `folder` is its working directory, with settings, servers and `worker.log`.
+    """The worker; `folder` is its working directory, with its settings and servers.
 
-    `program` is what Python runs there.
+    `program` is what Python runs there. Its output goes to `log`, by default `worker.log` there.
     """
 
     def __init__(
-        self, folder: Path, env: Mapping[str, str], program: Sequence[str] = OUR_WORKER
+        self,
+        folder: Path,
+        env: Mapping[str, str],
+        program: Sequence[str] = OUR_WORKER,
+        *,
+        log: Path | None = None,
     ) -> None:
-        self.log: Final = folder / "worker.log"
+        self.log: Final = log or folder / "worker.log"
         self._program = program
         self._folder = folder
         self._env = {**os.environ, **env, "PYTHONUNBUFFERED": "1"}

@@ -1,0 +1,1 @@
+"""The page in which people talk to the agent in a browser."""

@@ -1,0 +1,321 @@
+"""Serves the page in which people talk to the agent, and lets it into a room.
+
+The link to the page holds a key behind `#`, which browsers send to nobody. With every request the
+page sends the key as a bearer token, and the header `X-Caal-Page` with an id that it has made for
+itself. Another site in the same browser cannot send them, as nothing here allows it to (no CORS),
+and it cannot lead a name of its own here either, since only this server's names are answered.
+
+Each page has a room and an identity of its own. Its token for the room is short-lived (LiveKit
+renews it while the page is connected) and allows a microphone and data, nothing else. It also marks
+the person as one whose page may see arguments and results (`caal_node.room.front_end`).
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from livekit import api
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from caal_node.config.settings import Settings
+from caal_node.control.http_api import Gate, RequestBody, RequestRefused, read_body
+from caal_node.control.messages import (
+    AgentAnswer,
+    AgentRequest,
+    CallFailure,
+    ListAnswer,
+    ListTools,
+    ModelReport,
+    ModelRequest,
+    ReloadReport,
+    ReloadRequest,
+)
+from caal_node.control.room_agents import CHANGE_S, ControlError, LiveKitRooms, ask_agent
+from caal_node.core.errors import ConfigError
+from caal_node.room.front_end import PAGE
+
+STATIC: Final = Path(__file__).with_name("static")
+"""The built page. `make page` builds it from `client/`; a wheel brings it along."""
+PREFIX: Final = "/page"
+PAGE_ID: Final = "X-Caal-Page"
+PAGE_ID_CHARS: Final = 64
+TOKEN_S: Final = 600.0
+"""Seconds in which a page has to enter its room."""
+MAX_PAGES: Final = 64
+"""Pages whose room is remembered, so that a reloaded one comes back to its conversation."""
+MAX_REQUESTS: Final = 32
+MODEL_CHARS: Final = 200
+KEY_BYTES: Final = 24
+_CSP: Final = (
+    "default-src 'self'",
+    "img-src 'self' data:",
+    "media-src 'self' blob:",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "object-src 'none'",
+)
+_CLOUD: Final = ".livekit.cloud"
+_HEADERS: Final[Mapping[str, str]] = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "microphone=(self), speaker-selection=(self), camera=(), geolocation=()",
+}
+_KEPT: Final = "public, max-age=31536000, immutable"
+"""Files under /assets have a digest of their content in their names."""
+
+
+def new_key() -> str:
+    """Return a key for the link of one run."""
+    return secrets.token_urlsafe(KEY_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one page's conversation is."""
+
+    room: str
+    identity: str
+
+
+class Pages:
+    """The places of the pages that were opened; the one that came longest ago is forgotten."""
+
+    def __init__(self) -> None:
+        self._places: Final[OrderedDict[str, Place]] = OrderedDict()
+
+    def enter(self, page: str) -> Place:
+        """Return the place of a page, a new one for a page that has none."""
+        if page not in self._places:
+            name = secrets.token_hex(4)
+            self._places[page] = Place(f"caal-{name}", f"person-{name}")
+        self._places.move_to_end(page)
+        while len(self._places) > MAX_PAGES:
+            self._places.popitem(last=False)
+        return self._places[page]
+
+    def place(self, page: str) -> Place:
+        """Return the place of a page that has entered it.
+
+        Raises:
+            RequestRefused: it has not.
+        """
+        if (place := self._places.get(page)) is None:
+            raise RequestRefused(409, "Start talking first: this page is in no room.")
+        return place
+
+
+class JoinResponse(BaseModel):
+    """How the page enters its room."""
+
+    url: str
+    token: str
+    room: str
+    identity: str
+    expires_s: float
+
+
+class ModelChange(RequestBody):
+    """The model that the page's agent is to ask from now on."""
+
+    model: str = Field(min_length=1, max_length=MODEL_CHARS)
+
+
+def make_page_app(
+    settings: Settings,
+    rooms: LiveKitRooms,
+    *,
+    key: str,
+    hosts: Collection[str],
+    static: Path = STATIC,
+) -> FastAPI:
+    """Return the application; it opens and closes `rooms` with itself.
+
+    Args:
+        settings: LiveKit's address and keys, and the model that the page shows at first.
+        key: What the link to the page ends with.
+        hosts: The names, without port, by which this server may be called; "*" is any.
+
+    Raises:
+        ConfigError: The page is not built, or LiveKit's address or keys are not set.
+    """
+    if not (static / "index.html").is_file():
+        raise ConfigError("the page is not built; in a clone, run: make page")
+    url, api_key, secret = (
+        settings.livekit_url,
+        settings.livekit_api_key,
+        settings.livekit_api_secret,
+    )
+    if not url or not api_key or secret is None:
+        raise ConfigError("set LIVEKIT_URL, LIVEKIT_API_KEY and LIVEKIT_API_SECRET")
+    pages = Pages()
+    models: dict[str, ModelReport] = {}
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        async with rooms:
+            yield
+
+    app = FastAPI(lifespan=lifespan, openapi_url=None)
+    with_key = [Depends(_key_check(key)), Depends(Gate(MAX_REQUESTS))]
+
+    @app.post(f"{PREFIX}/join", dependencies=with_key)
+    async def join(request: Request) -> JoinResponse:
+        place = pages.enter(_page_of(request))
+        grants = api.VideoGrants(
+            room_join=True,
+            room=place.room,
+            can_publish_sources=["microphone"],
+            can_update_own_metadata=False,
+        )
+        token = (
+            api.AccessToken(api_key, secret.get_secret_value())
+            .with_identity(place.identity)
+            .with_attributes({PAGE: "1"})
+            .with_ttl(timedelta(seconds=TOKEN_S))
+            .with_grants(grants)
+            .to_jwt()
+        )
+        return JoinResponse(
+            url=url, token=token, room=place.room, identity=place.identity, expires_s=TOKEN_S
+        )
+
+    async def ask(
+        request: Request, asked: AgentRequest, answer_type: type[AgentAnswer]
+    ) -> AgentAnswer:
+        room = pages.place(_page_of(request)).room
+        answer = await ask_agent(rooms, room, asked, answer_type, CHANGE_S)
+        if isinstance(answer, CallFailure):
+            raise RequestRefused(502, answer.message)
+        return answer
+
+    @app.get(f"{PREFIX}/tools", dependencies=with_key)
+    async def tools(request: Request) -> AgentAnswer:
+        return await ask(request, ListTools(), ListAnswer)
+
+    @app.post(f"{PREFIX}/reload", dependencies=with_key)
+    async def reload(request: Request) -> AgentAnswer:
+        return await ask(request, ReloadRequest(announcements=()), ReloadReport)
+
+    @app.get(f"{PREFIX}/model", dependencies=with_key)
+    async def model(request: Request) -> ModelReport:
+        known = models.get(pages.place(_page_of(request)).room)
+        return known or ModelReport(model=settings.model, api=settings.api)
+
+    @app.post(f"{PREFIX}/model", dependencies=with_key)
+    async def change_model(request: Request) -> AgentAnswer:
+        body = await read_body(request, ModelChange)
+        answer = await ask(request, ModelRequest(model=body.model), ModelReport)
+        if isinstance(answer, ModelReport):
+            models[pages.place(_page_of(request)).room] = answer
+            while len(models) > MAX_PAGES:
+                del models[next(iter(models))]
+        return answer
+
+    @app.exception_handler(RequestRefused)
+    async def refused(_: Request, why: RequestRefused) -> JSONResponse:
+        return why.response()
+
+    @app.exception_handler(ControlError)
+    async def failed(_: Request, why: ControlError) -> JSONResponse:
+        return RequestRefused(why.status, str(why)).response()
+
+    @app.exception_handler(HTTPException)
+    async def http_error(_: Request, why: HTTPException) -> Response:
+        return RequestRefused(why.status_code, f"{why.detail}.").response()
+
+    _ = join, tools, reload, model, change_model, refused, failed, http_error
+    app.mount("/", StaticFiles(directory=static, html=True))
+    policy = "; ".join((*_CSP, f"connect-src 'self' {' '.join(_origins(url))}"))
+    app.add_middleware(_Guarded, hosts=frozenset(hosts), policy=policy)
+    return app
+
+
+def _origins(livekit_url: str) -> tuple[str, ...]:
+    """Return what a page may connect to: the LiveKit server, by WebSocket and by HTTP."""
+    parts = urlsplit(livekit_url)
+    secure = parts.scheme in ("wss", "https")
+    hosts = [parts.netloc]
+    if parts.netloc.endswith(_CLOUD):
+        hosts.append(f"*{_CLOUD}")  # it may send a page on to a nearer server
+    schemes = ("wss", "https") if secure else ("ws", "http")
+    return tuple(f"{scheme}://{host}" for host in hosts for scheme in schemes)
+
+
+def _page_of(request: Request) -> str:
+    """Return the id that a page has made for itself.
+
+    Raises:
+        RequestRefused: It has none. A request from another site never has.
+    """
+    page = request.headers.get(PAGE_ID, "")
+    if not page or len(page) > PAGE_ID_CHARS:
+        raise RequestRefused(403, f"Send the header {PAGE_ID}, as the page does.")
+    return page
+
+
+def _key_check(key: str) -> Any:
+    expected = f"Bearer {key}".encode()
+
+    async def check(request: Request) -> None:
+        _page_of(request)
+        given = request.headers.get("authorization", "").encode("latin-1", "replace")
+        if not hmac.compare_digest(given, expected):
+            raise RequestRefused(401, "Open the link that caal-node has printed; it holds the key.")
+        origin = request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+            raise RequestRefused(403, "This request comes from another site.")
+
+    return check
+
+
+class _Guarded:
+    """Answers to this server's own names alone, and says what a browser may do with the page."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], policy: str) -> None:
+        self._app: Final = app
+        self._hosts: Final = hosts
+        self._headers: Final = {**_HEADERS, "content-security-policy": policy}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if "*" not in self._hosts and _host_of(scope) not in self._hosts:
+            refused = RequestRefused(421, "This server is not called that.").response()
+            await refused(scope, receive, send)
+            return
+        kept = _KEPT if scope["path"].startswith("/assets/") else "no-cache"
+        more = {**self._headers, "cache-control": kept}
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.encode(), value.encode()) for name, value in more.items()]
+                message["headers"] = [*message["headers"], *own]
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+
+def _host_of(scope: Scope) -> str:
+    """Return the host that a request names, without its port: `localhost`, `[::1]`."""
+    named = next((value for name, value in scope["headers"] if name == b"host"), b"")
+    host = named.decode("latin-1").lower()
+    head, colon, port = host.rpartition(":")
+    return head if colon and port.isdigit() else host

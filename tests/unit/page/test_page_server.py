@@ -1,0 +1,172 @@
+"""What the server of the page gives, to whom, and what it lets a browser do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import jwt
+import pytest
+from pydantic import SecretStr
+
+from caal_node.config.settings import Settings
+from caal_node.control.room_agents import LiveKitRooms
+from caal_node.core.errors import ConfigError
+from caal_node.page.server import MAX_PAGES, TOKEN_S, make_page_app
+
+KEY = "the-key-of-the-link"
+SECRET = "a-secret-of-at-least-thirty-two-characters"  # noqa: S105 - it opens nothing
+NOBODY = "ws://127.0.0.1:9"
+"""No LiveKit server listens at the discard port."""
+AS_PAGE = {"Authorization": f"Bearer {KEY}", "X-Caal-Page": "one"}
+
+
+def settings(url: str | None = NOBODY) -> Settings:
+    return Settings(
+        livekit_url=url, livekit_api_key="APIkey", livekit_api_secret=SecretStr(SECRET), model="m"
+    )
+
+
+@pytest.fixture
+def static(tmp_path: Path) -> Path:
+    (tmp_path / "assets").mkdir()
+    (tmp_path / "index.html").write_text("<!doctype html><title>the page</title>", "utf-8")
+    (tmp_path / "assets" / "app-1234.js").write_text("1", "utf-8")
+    return tmp_path
+
+
+@asynccontextmanager
+async def opened(static: Path, url: str = NOBODY) -> AsyncGenerator[httpx.AsyncClient]:
+    chosen = settings(url)
+    app = make_page_app(
+        chosen, LiveKitRooms.of(chosen), key=KEY, hosts=("localhost", "127.0.0.1"), static=static
+    )
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            yield client
+
+
+def grants_of(answer: httpx.Response) -> dict[str, Any]:
+    return cast("dict[str, Any]", jwt.decode(answer.json()["token"], SECRET, algorithms=["HS256"]))
+
+
+async def test_a_page_gets_a_short_lived_token_for_one_room_and_one_identity(static: Path) -> None:
+    async with opened(static) as client:
+        answer = await client.post("/page/join", headers=AS_PAGE)
+    body, token = answer.json(), grants_of(answer)
+    assert answer.status_code == 200
+    assert body["url"] == NOBODY
+    assert (token["sub"], token["video"]["room"]) == (body["identity"], body["room"])
+    assert token["exp"] - token["nbf"] == TOKEN_S == body["expires_s"]
+    assert token["video"]["canPublishSources"] == ["microphone"]
+    assert not token["video"].get("roomAdmin")
+    assert token["attributes"] == {"caal.page": "1"}
+
+
+async def test_a_reloaded_page_comes_back_and_another_is_alone(static: Path) -> None:
+    async with opened(static) as client:
+        first = (await client.post("/page/join", headers=AS_PAGE)).json()
+        again = (await client.post("/page/join", headers=AS_PAGE)).json()
+        other = (await client.post("/page/join", headers={**AS_PAGE, "X-Caal-Page": "two"})).json()
+    assert (first["room"], first["identity"]) == (again["room"], again["identity"])
+    assert {first["room"], first["identity"]}.isdisjoint({other["room"], other["identity"]})
+
+
+async def test_the_page_that_came_longest_ago_is_forgotten(static: Path) -> None:
+    async with opened(static) as client:
+        first = (await client.post("/page/join", headers=AS_PAGE)).json()
+        for number in range(MAX_PAGES):
+            await client.post("/page/join", headers={**AS_PAGE, "X-Caal-Page": str(number)})
+        later = (await client.post("/page/join", headers=AS_PAGE)).json()
+    assert first["room"] != later["room"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "says"),
+    [
+        ({}, 403, "X-Caal-Page"),
+        ({"X-Caal-Page": "x" * 65}, 403, "X-Caal-Page"),
+        ({"X-Caal-Page": "one"}, 401, "caal-node has printed"),
+        ({**AS_PAGE, "Authorization": f"Bearer {KEY}x"}, 401, "caal-node has printed"),
+        ({**AS_PAGE, "Authorization": "Bearer ä"}, 401, "caal-node has printed"),
+        ({**AS_PAGE, "Origin": "https://elsewhere.example"}, 403, "another site"),
+        ({**AS_PAGE, "Origin": "null"}, 403, "another site"),
+        ({**AS_PAGE, "Host": "rebound.example"}, 421, "not called that"),
+        ({**AS_PAGE, "Host": "localhost.example:8890"}, 421, "not called that"),
+    ],
+)
+@pytest.mark.parametrize("path", ["join", "reload", "model"])
+async def test_what_another_site_or_guest_asks_is_refused(
+    static: Path, path: str, headers: Mapping[str, str], status: int, says: str
+) -> None:
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+    async with opened(static) as client:
+        answer = await client.post(f"/page/{path}", headers=raw)
+    assert (answer.status_code, answer.json()["status"]) == (status, "error")
+    assert says in answer.json()["detail"]
+
+
+async def test_the_page_s_own_origin_is_its_own(static: Path) -> None:
+    headers = {**AS_PAGE, "Host": "localhost:8890", "Origin": "http://localhost:8890"}
+    async with opened(static) as client:
+        assert (await client.post("/page/join", headers=headers)).status_code == 200
+
+
+async def test_the_files_need_no_key_and_say_what_a_browser_may_do(static: Path) -> None:
+    async with opened(static) as client:
+        page = await client.get("/")
+        asset = await client.get("/assets/app-1234.js")
+        outside = await client.get("/../test_page_server.py")
+        gone = await client.get("/assets/app-1235.js")
+    assert "the page" in page.text
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "connect-src 'self' ws://127.0.0.1:9 http://127.0.0.1:9" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert page.headers["cache-control"] == "no-cache"
+    assert "immutable" in asset.headers["cache-control"]
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert (outside.status_code, gone.status_code) == (404, 404)
+    assert gone.json()["status"] == "error"
+
+
+async def test_a_page_may_follow_livekit_s_cloud_to_a_nearer_server(static: Path) -> None:
+    async with opened(static, "wss://home-1a2b.livekit.cloud") as client:
+        policy = (await client.get("/")).headers["content-security-policy"]
+    assert "wss://home-1a2b.livekit.cloud https://home-1a2b.livekit.cloud" in policy
+    assert "wss://*.livekit.cloud" in policy
+    assert " ws:" not in policy
+
+
+async def test_tools_are_those_of_the_page_s_own_room(static: Path) -> None:
+    async with opened(static) as client:
+        before = await client.get("/page/tools", headers=AS_PAGE)
+        await client.post("/page/join", headers=AS_PAGE)
+        after = await client.get("/page/tools", headers=AS_PAGE)
+    assert (before.status_code, before.json()["detail"]) == (
+        409,
+        "Start talking first: this page is in no room.",
+    )
+    assert after.status_code == 503
+    assert "LiveKit cannot be reached" in after.json()["detail"]
+
+
+async def test_the_model_is_the_settings_until_it_is_changed(static: Path) -> None:
+    async with opened(static) as client:
+        await client.post("/page/join", headers=AS_PAGE)
+        shown = await client.get("/page/model", headers=AS_PAGE)
+        wrong = await client.post("/page/model", headers=AS_PAGE, json={"name": "qwen3"})
+        empty = await client.post("/page/model", headers=AS_PAGE, json={"model": ""})
+    assert shown.json()["model"] == "m"
+    assert (wrong.status_code, empty.status_code) == (422, 422)
+    assert "model" in wrong.json()["detail"]
+
+
+def test_a_page_that_is_not_built_is_told_with_its_fix(tmp_path: Path) -> None:
+    chosen = settings()
+    with pytest.raises(ConfigError, match="in a clone, run: make page"):
+        make_page_app(chosen, LiveKitRooms.of(chosen), key=KEY, hosts=("*",), static=tmp_path)
