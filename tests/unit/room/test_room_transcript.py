@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -19,6 +21,7 @@ from caal_node.room.front_end import (
     AGAIN_S,
     DRAIN_DEADLINE_S,
     LAST_S,
+    PAGE,
     SEND_DEADLINE_S,
     SET_DEADLINE_S,
     Attributes,
@@ -171,6 +174,43 @@ async def test_a_setting_opens_arguments() -> None:
     transcript(STARTED)
     await transcript.aclose()
     assert json.loads(room.got[0])["arguments"] == {"iban": "DE00"}
+
+
+class PageRoom:
+    """A room with one page, as far as texts are sent in it."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str, list[str]]] = []
+        self.local_participant = self
+        self.person: Any = SimpleNamespace(identity="ada", attributes={PAGE: "1"})
+
+    def isconnected(self) -> bool:
+        return True
+
+    async def send_text(
+        self, text: str, *, topic: str, destination_identities: list[str], compress: bool
+    ) -> None:
+        self.sent.append((text, topic, destination_identities))
+
+
+async def test_a_page_alone_reads_arguments_and_results_and_no_other_person_s() -> None:
+    room = PageRoom()
+    page = Transcript.of_page(cast("Any", room), lambda: room.person)
+    page(STARTED)
+    await page.aclose()
+    (text, topic, identities), *more = room.sent
+    assert (topic, identities, more) == (PAGE, ["ada"], [])
+    assert json.loads(text)["arguments"] == {"iban": "DE00"}
+
+
+@pytest.mark.parametrize("person", [None, SimpleNamespace(identity="guest", attributes={})])
+async def test_who_has_no_page_is_sent_nothing_of_their_own(person: Any) -> None:
+    room = PageRoom()
+    room.person = person
+    page = Transcript.of_page(cast("Any", room), lambda: room.person)
+    page(STARTED)
+    await page.aclose()
+    assert room.sent == []
 
 
 class Face:
