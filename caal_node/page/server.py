@@ -87,7 +87,7 @@ def new_key() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PagePlace:
     """Where one page's conversation is."""
 
     room: str
@@ -98,19 +98,19 @@ class Pages:
     """The places of the pages that were opened; the one that came longest ago is forgotten."""
 
     def __init__(self) -> None:
-        self._places: Final[OrderedDict[str, Place]] = OrderedDict()
+        self._places: Final[OrderedDict[str, PagePlace]] = OrderedDict()
 
-    def enter(self, page: str) -> Place:
+    def enter(self, page: str) -> PagePlace:
         """Return the place of a page, a new one for a page that has none."""
         if page not in self._places:
             name = secrets.token_hex(4)
-            self._places[page] = Place(f"caal-{name}", f"person-{name}")
+            self._places[page] = PagePlace(f"caal-{name}", f"person-{name}")
         self._places.move_to_end(page)
         while len(self._places) > MAX_PAGES:
             self._places.popitem(last=False)
         return self._places[page]
 
-    def place(self, page: str) -> Place:
+    def place(self, page: str) -> PagePlace:
         """Return the place of a page that has entered it.
 
         Raises:
