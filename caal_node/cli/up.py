@@ -28,7 +28,9 @@ from caal_node.control.app import make_server, require_port
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
+from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.page.server import make_page_app, new_key
+from caal_node.weights.gguf import find_gguf
 
 LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 _NO_SERVER: Final = (
@@ -50,9 +52,9 @@ def run_up(host: str, port: int, *, browser: bool) -> None:
     agent_class(settings.agent)
     require_port(host, port)
     settings = ready_settings(settings)
-    env = _speech(settings, console) | _model_env(settings)
+    speech = _speech(settings, console)
     with suppress(KeyboardInterrupt):
-        asyncio.run(_up(settings, env, console, host, port, browser=browser))
+        asyncio.run(_up(settings, speech, console, host, port, browser=browser))
 
 
 def run_page(host: str, port: int, *, browser: bool) -> None:
@@ -79,7 +81,7 @@ async def _page_alone(
 
 async def _up(
     settings: Settings,
-    env: Mapping[str, str],
+    speech: Mapping[str, str],
     console: Console,
     host: str,
     port: int,
@@ -88,22 +90,33 @@ async def _up(
 ) -> None:
     async with AsyncExitStack() as open_:
         settings = await _with_livekit(settings, console, open_)
+        console.print(f"model  {settings.model} ({settings.api})", markup=False)
+        settings = await _with_engine(settings, open_)
         secret = settings.livekit_api_secret
-        assert settings.livekit_url
-        assert settings.livekit_api_key
-        assert secret is not None
         env = {
-            **env,
-            "LIVEKIT_URL": settings.livekit_url,
-            "LIVEKIT_API_KEY": settings.livekit_api_key,
-            "LIVEKIT_API_SECRET": secret.get_secret_value(),
+            **speech,
+            "LIVEKIT_URL": settings.livekit_url or "",
+            "LIVEKIT_API_KEY": settings.livekit_api_key or "",
+            "LIVEKIT_API_SECRET": secret.get_secret_value() if secret else "",
+            "CAAL_API": settings.api,
+            "CAAL_MODEL": settings.model,
+            "CAAL_BASE_URL": settings.base_url or "",
         }
         logs = Path(open_.enter_context(tempfile.TemporaryDirectory(prefix="caal-up-")))
         worker = WorkerProcess(Path.cwd(), env, log=logs / "worker.log")
         with console.status("starting the agent"):
             await open_.enter_async_context(worker)
-        console.print(f"model  {settings.model} ({settings.api})", markup=False)
         await worker.wait_while_alive(_serve(settings, console, host, port, browser=browser))
+
+
+async def _with_engine(settings: Settings, open_: AsyncExitStack) -> Settings:
+    """Return settings with one embedded engine for all rooms in place of one in each."""
+    if settings.api != "embedded":
+        return settings
+    path = await asyncio.to_thread(find_gguf, settings.model)
+    engine = await open_.enter_async_context(EmbeddedEngine(path, ctx=settings.num_ctx))
+    served = {"api": "openai", "model": engine.name, "base_url": engine.base_url}
+    return settings.model_copy(update=served)
 
 
 async def _with_livekit(settings: Settings, console: Console, open_: AsyncExitStack) -> Settings:
@@ -168,10 +181,3 @@ def _speech(settings: Settings, console: Console) -> dict[str, str]:
                 )
                 env[name] = "none"
     return env
-
-
-def _model_env(settings: Settings) -> dict[str, str]:
-    """Return what the worker has to be told where the embedded engine was taken instead."""
-    if settings.api != "embedded":
-        return {}
-    return {"CAAL_API": "embedded", "CAAL_MODEL": settings.model, "CAAL_BASE_URL": ""}

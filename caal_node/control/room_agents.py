@@ -191,6 +191,14 @@ class LiveKitRooms:
         await self._api.aclose()
         await self._http.close()
 
+    async def open(self, name: str, empty_s: int) -> None:
+        """Open a room, to which the server then sends an agent. It closes after `empty_s` seconds
+        in which no participant has joined."""
+        with _control_errors():
+            await self._api.room.create_room(
+                api.CreateRoomRequest(name=name, empty_timeout=empty_s)
+            )
+
     async def live(self, name: str | None = None) -> Sequence[str]:
         """Return the names of the open rooms, empty ones too; with `name`, that one or none."""
         with _control_errors():

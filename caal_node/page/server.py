@@ -16,7 +16,7 @@ import hmac
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -57,6 +57,8 @@ TOKEN_S: Final = 600.0
 """Seconds in which a page has to enter its room."""
 MAX_PAGES: Final = 64
 """Pages whose room is remembered, so that a reloaded one comes back to its conversation."""
+FIRST_ROOM_S: Final = 900
+"""Seconds for which the first page's room is open before anybody joins it."""
 MAX_REQUESTS: Final = 32
 MODEL_CHARS: Final = 200
 KEY_BYTES: Final = 24
@@ -99,12 +101,17 @@ class Pages:
 
     def __init__(self) -> None:
         self._places: Final[OrderedDict[str, PagePlace]] = OrderedDict()
+        self._next = _new_place()
+
+    @property
+    def next(self) -> PagePlace:
+        """The place of the next page that comes."""
+        return self._next
 
     def enter(self, page: str) -> PagePlace:
         """Return the place of a page, a new one for a page that has none."""
         if page not in self._places:
-            name = secrets.token_hex(4)
-            self._places[page] = PagePlace(f"caal-{name}", f"person-{name}")
+            self._places[page], self._next = self._next, _new_place()
         self._places.move_to_end(page)
         while len(self._places) > MAX_PAGES:
             self._places.popitem(last=False)
@@ -119,6 +126,11 @@ class Pages:
         if (place := self._places.get(page)) is None:
             raise RequestRefused(409, "Start talking first: this page is in no room.")
         return place
+
+
+def _new_place() -> PagePlace:
+    name = secrets.token_hex(4)
+    return PagePlace(f"caal-{name}", f"person-{name}")
 
 
 class JoinResponse(BaseModel):
@@ -170,6 +182,9 @@ def make_page_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with rooms:
+            # An agent comes and its model reads its prompt while somebody opens the page.
+            with suppress(ControlError):
+                await rooms.open(pages.next.room, FIRST_ROOM_S)
             yield
 
     app = FastAPI(lifespan=lifespan, openapi_url=None)
