@@ -1,0 +1,293 @@
+"""From `caal-node up` to a conversation in a real Chromium: typed, spoken, and by keyboard."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import psutil
+import pytest
+from livekit import api, rtc
+from playwright.async_api import Page, expect
+
+from caal_node.cli.demo.livekit_server import find_server
+from tests.stand_ins.browser import (
+    CLICK_MS,
+    PHONE,
+    chromium,
+    faults,
+    find_chromium,
+    opened,
+    picture,
+)
+from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
+
+pytestmark = [pytest.mark.livekit, pytest.mark.alone]
+expect.set_options(timeout=CLICK_MS)
+
+START_S = 120.0
+"""Seconds for the server, the worker and the page; ten on an idle machine."""
+END_S = 30.0
+CUT_S = 12.0
+"""Seconds without LiveKit's server: the page has noticed by then."""
+LINK = re.compile(rb"http://\S+#key=\S+")
+AGENT = '''
+from livekit.agents import function_tool
+from caal_node import CaalAgent, effect
+
+class Home(CaalAgent):
+    @function_tool
+    @effect("destructive")
+    async def unlock_door(self, door: str) -> str:
+        """Unlock a door."""
+        return f"unlocked {door}"
+
+    @function_tool
+    async def set_light(self, room: str, on: bool) -> str:
+        """Switch a light."""
+        return f"the light in the {room} is {'on' if on else 'off'}"
+'''
+SETTINGS = """
+CAAL_AGENT=home:Home
+CAAL_TOOL_CALLS=native
+"""
+READY = re.compile("Listening|Ready")
+LIGHT = "turn on the kitchen light"
+DOOR = "unlock the front door"
+
+
+def reply(asked: Asked) -> Reply:
+    last = asked.json["messages"][-1]
+    if last["role"] == "tool":
+        return ["The kitchen light is on." if "light" in last["content"] else "The door is open."]
+    if "door" in last["content"].lower():
+        return [Call("unlock_door", {"door": "front"})]
+    return [Call("set_light", {"room": "kitchen", "on": True})]
+
+
+@dataclass(frozen=True)
+class Up:
+    """What `caal-node up` has started."""
+
+    link: str
+    process: asyncio.subprocess.Process
+
+    def livekit(self) -> psutil.Process:
+        """Its LiveKit server."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        return next(each for each in children if each.name().startswith("livekit-server"))
+
+
+@asynccontextmanager
+async def up(folder: Path, *, speech: bool = False) -> AsyncGenerator[Up]:
+    """Run the command in a folder, and end it by Ctrl-C, with all that it has started."""
+    find_chromium()
+    if find_server() is None:
+        pytest.skip("no livekit-server: put it on PATH")
+    (folder / "home.py").write_text(AGENT, encoding="utf-8")
+    (folder / ".env").write_text(SETTINGS, encoding="utf-8")
+    (folder / ".env").chmod(0o600)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIVEKIT_")}
+    async with StandInModel(answer=reply) as model:
+        env = {**kept, "OLLAMA_HOST": model.url, "CAAL_MODEL": model.model}
+        if not speech:
+            env |= {"CAAL_STT": "none", "CAAL_TTS": "none", "CAAL_VAD": "none"}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "caal_node.cli", "up", "--no-browser", "--port", str(port)),
+            cwd=folder,
+            env=env,
+            stderr=PIPE,
+        )
+        assert process.stderr is not None
+        said = b""
+        try:
+            async with asyncio.timeout(START_S):
+                while (link := LINK.search(said)) is None:
+                    line = await process.stderr.readline()
+                    assert line, said.decode()
+                    said += line
+            yield Up(link[0].decode(), process)
+        finally:
+            children = psutil.Process(process.pid).children(recursive=True)
+            process.send_signal(signal.SIGINT)
+            async with asyncio.timeout(END_S):
+                await process.communicate()
+            assert [each for each in children if lives(each)] == []
+
+
+def lives(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+async def start(page: Page) -> None:
+    await page.get_by_role("button", name="Start talking").click()
+
+
+async def write(page: Page, words: str) -> None:
+    box = page.get_by_role("textbox", name="Type a message")
+    await expect(page.get_by_text(READY).first).to_be_visible()
+    await box.fill(words)
+    await box.press("Enter")
+
+
+async def test_typed_words_become_a_card_and_an_answer(tmp_path: Path) -> None:
+    async with up(tmp_path) as here, chromium() as browser, opened(browser, here.link) as page:
+        assert "#" not in page.url, "the key stays in the address bar"
+        await picture(page, "start")
+        assert await faults(page) == []
+        await start(page)
+        await write(page, LIGHT)
+        card = page.get_by_role("article").filter(has_text="Set light")
+        await expect(card).to_contain_text("kitchen, on")
+        await expect(card).to_contain_text("done")
+        await expect(page.get_by_text("The kitchen light is on.").first).to_be_visible()
+        await card.get_by_text("Details").click()
+        await expect(card).to_contain_text("the light in the kitchen is on")
+        await picture(page, "card")
+        assert await faults(page) == []
+
+
+async def test_only_the_button_of_the_page_confirms_and_guests_see_no_arguments(
+    tmp_path: Path,
+) -> None:
+    async with up(tmp_path) as here, chromium() as browser, opened(browser, here.link) as page:
+        async with page.expect_response("**/page/join") as joined:
+            await start(page)
+        join = await (await joined.value).json()
+        await expect(page.get_by_text(READY).first).to_be_visible()  # the agent listens to the page
+        guest, seen = rtc.Room(), list[dict[str, object]]()
+        reading: set[asyncio.Task[None]] = set()
+
+        def on_text(reader: rtc.TextStreamReader, _: str) -> None:
+            async def read() -> None:
+                seen.append({"topic": reader.info.topic, **json.loads(await reader.read_all())})
+
+            reading.add(asyncio.create_task(read()))
+
+        for topic in ("caal.tools", "caal.page"):
+            guest.register_text_stream_handler(topic, on_text)
+        await guest.connect(join["url"], guest_token(here, join["room"]))
+        await write(page, DOOR)
+        card = page.get_by_role("article").filter(has_text="Unlock door")
+        await expect(card.get_by_role("button", name="Yes")).to_be_visible()
+        await picture(page, "question")
+        assert await faults(page) == []
+        asked = next(each for each in seen if each["type"] == "confirmation_asked")
+        answer = {key: asked[key] for key in ("call_id", "arguments_hash")}
+        await guest.local_participant.send_text(
+            json.dumps({**answer, "yes": True}), topic="caal.confirm"
+        )
+        await asyncio.sleep(1)  # nothing tells of what is ignored
+        await expect(card.get_by_role("button", name="Yes")).to_be_visible()
+        await card.get_by_role("button", name="Yes").click()
+        await expect(card).to_contain_text("done")
+        await expect(page.get_by_text("The door is open.").first).to_be_visible()
+        await guest.disconnect()
+        await asyncio.gather(*reading)
+    assert {each["topic"] for each in seen} == {"caal.tools"}
+    assert [each["arguments"] for each in seen if each["type"] == "tool_call_started"] == [None]
+    assert all(not each.get("result") for each in seen)
+
+
+def guest_token(here: Up, room: str) -> str:
+    """A token as the owner of the LiveKit server makes one for somebody else."""
+    config = json.loads(here.livekit().environ()["LIVEKIT_CONFIG"])
+    ((key, secret),) = config["keys"].items()
+    grants = api.VideoGrants(room_join=True, room=room)
+    return api.AccessToken(key, secret).with_identity("guest").with_grants(grants).to_jwt()
+
+
+async def test_a_second_browser_without_the_key_is_told_what_to_open(tmp_path: Path) -> None:
+    async with up(tmp_path) as here, chromium() as browser:
+        async with opened(browser, here.link.partition("#")[0]) as page:
+            await start(page)
+            await expect(
+                page.get_by_text("Open the link that caal-node up printed")
+            ).to_be_visible()
+            assert await faults(page) == []
+        async with opened(browser, f"{here.link}x") as page:
+            await start(page)
+            await expect(page.get_by_text("The key was refused")).to_be_visible()
+
+
+async def test_the_keyboard_alone_is_enough_and_so_is_a_phone(tmp_path: Path) -> None:
+    async with (
+        up(tmp_path) as here,
+        chromium() as browser,
+        opened(browser, here.link, size=PHONE, dark=True, locale="de-DE") as page,
+    ):
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
+        box = page.get_by_role("textbox")
+        await expect(box).to_be_visible()
+        for _ in range(20):
+            if await box.evaluate("each => each === document.activeElement"):
+                break
+            await page.keyboard.press("Tab")
+        await page.keyboard.type(DOOR)
+        await page.keyboard.press("Enter")
+        yes = page.get_by_role("button", name="Ja")
+        await expect(yes).to_be_visible()
+        await picture(page, "question-phone")
+        assert await faults(page) == []
+        for _ in range(40):
+            if await yes.evaluate("each => each === document.activeElement"):
+                break
+            await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("The door is open.").first).to_be_visible()
+        width = await page.evaluate("document.documentElement.scrollWidth")
+    assert width <= PHONE[0]
+
+
+async def test_cards_outlive_a_lost_connection(tmp_path: Path) -> None:
+    async with up(tmp_path) as here, chromium() as browser, opened(browser, here.link) as page:
+        await start(page)
+        await write(page, LIGHT)
+        card = page.get_by_role("article").filter(has_text="Set light")
+        await expect(card).to_contain_text("done")
+        server = here.livekit()
+        server.suspend()
+        try:
+            await asyncio.sleep(CUT_S)  # the server's, whose clock is the wall's
+        finally:
+            server.resume()
+        await expect(card).to_contain_text("done")
+        await expect(page.get_by_role("textbox", name="Type a message")).to_be_enabled()
+        await write(page, DOOR)
+        await expect(page.get_by_role("button", name="Yes")).to_be_visible()
+
+
+@pytest.mark.speech
+async def test_spoken_words_are_heard_and_answered_by_voice(tmp_path: Path) -> None:
+    says = tmp_path / "says.wav"
+    requests = resources.files("caal_node.cli.demo") / "requests"
+    says.write_bytes((requests / "tokyo.wav").read_bytes())
+    async with (
+        up(tmp_path, speech=True) as here,
+        chromium(says=says) as browser,
+        opened(browser, here.link) as page,
+    ):
+        await start(page)
+        await expect(page.get_by_text("Tokyo").first).to_be_visible()
+        card = page.get_by_role("article").filter(has_text="Set light")
+        await expect(card).to_contain_text("done")
+        await expect(page.get_by_text("Speaking").first).to_be_visible()
+        await picture(page, "speaking")
+        await expect(page.get_by_text("The kitchen light is on.").first).to_be_visible()
