@@ -1,0 +1,140 @@
+/** The whole page: the state at one side, and one of three views. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+
+import { type Conversation, openQuestion } from "../conversation";
+import type { Actions, View } from "../session";
+import { callWords, outcomeWords } from "./call_card";
+import { Figure } from "./figure";
+import { Look } from "./look";
+import { Hidden, Icon, useTexts } from "./shared";
+import { StagePanel } from "./stage_panel";
+import { Steer, type SteeringServer } from "./steer";
+import { Talk } from "./talk";
+
+export type ViewName = "talk" | "steer" | "look";
+
+const VIEWS: readonly ViewName[] = ["talk", "steer", "look"];
+
+export function App(props: {
+  view: View;
+  actions: Actions;
+  server: SteeringServer;
+  first?: ViewName;
+}): JSX.Element {
+  const texts = useTexts();
+  const { view, actions, server } = props;
+  const { conversation } = view;
+  const [shown, setShown] = useState<ViewName>(props.first ?? "talk");
+  if (conversation.phase === "start") return <Welcome actions={actions} />;
+  const asks = openQuestion(conversation) !== null;
+  return (
+    <div class={`app app-${shown}`}>
+      <a class="skip" href="#main">
+        {texts.skip}
+      </a>
+      <header class="top">
+        <h1 class="brand">
+          <Brand />
+          {texts.title}
+        </h1>
+        <nav class="views" aria-label={texts.views}>
+          {VIEWS.map((name) => (
+            <button
+              key={name}
+              type="button"
+              class="view-button"
+              aria-current={shown === name ? "page" : undefined}
+              onClick={() => setShown(name)}
+            >
+              {texts[name]}
+              {name === "talk" && asks && shown !== "talk" && (
+                <>
+                  <span class="view-dot" />
+                  <Hidden>, {texts.waitsForYou}</Hidden>
+                </>
+              )}
+            </button>
+          ))}
+        </nav>
+      </header>
+      <StagePanel view={view} actions={actions} />
+      <main id="main" class="main" tabIndex={-1}>
+        <SourcesDown conversation={conversation} />
+        {shown === "talk" && <Talk view={view} actions={actions} />}
+        {shown !== "talk" && (
+          <div class="scroll" tabIndex={0} role="region" aria-label={texts[shown]}>
+            {shown === "steer" ? <Steer server={server} /> : <Look conversation={conversation} />}
+          </div>
+        )}
+      </main>
+      <Announcer conversation={conversation} />
+    </div>
+  );
+}
+
+function Welcome({ actions }: { actions: Actions }): JSX.Element {
+  const texts = useTexts();
+  return (
+    <main class="welcome">
+      <Figure stage="start" levels={actions.levels} />
+      <h1>{texts.startLead}</h1>
+      <p class="lead">{texts.startBody}</p>
+      <button type="button" class="button primary large" onClick={() => actions.start()}>
+        <Icon name="microphone" />
+        {texts.start}
+      </button>
+      <p class="quiet">{texts.startHint}</p>
+    </main>
+  );
+}
+
+function Brand(): JSX.Element {
+  return (
+    <svg class="brand-sign" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+      <rect x="3" y="9.5" width="3" height="5" rx="1.5" />
+      <rect x="8" y="6" width="3" height="12" rx="1.5" />
+      <rect x="13" y="3" width="3" height="18" rx="1.5" />
+      <rect x="18" y="8" width="3" height="8" rx="1.5" />
+    </svg>
+  );
+}
+
+function SourcesDown({ conversation }: { conversation: Conversation }): JSX.Element | null {
+  const texts = useTexts();
+  const { sourcesDown } = conversation;
+  if (sourcesDown.size === 0) return null;
+  return (
+    <ul class="sources-down">
+      {[...sourcesDown].slice(0, 3).map(([source, reason]) => (
+        <li key={source}>
+          <strong>{texts.sourceDown(source)}</strong> {reason || texts.sourceDownHint}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Says to screen readers what the page shows: answers and ends of calls when there is time. */
+function Announcer({ conversation }: { conversation: Conversation }): JSX.Element {
+  const texts = useTexts();
+  const question = openQuestion(conversation)?.question?.words ?? "";
+  return (
+    <>
+      <div class="hidden-text" role="log" aria-live="polite">
+        {conversation.news.map((news) => {
+          if (news.kind === "answer") return <p key={news.id}>{news.text}</p>;
+          if (news.kind === "question") return null;
+          const call = conversation.calls.get(news.key);
+          if (!call) return null;
+          const words = texts.outcomeNews(callWords(texts, call), outcomeWords(texts, call));
+          return <p key={news.id}>{words}</p>;
+        })}
+      </div>
+      <div class="hidden-text" role="alert" aria-live="assertive">
+        {question}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,231 @@
+/** The panel to steer with: the tools and what the rules say of them, and the model. */
+
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import { toolWords } from "../incoming";
+import { type Model, type Reloaded, ServerError, type Tool, type Tools } from "../server";
+import type { Texts } from "../texts";
+import { Icon, useTexts } from "./shared";
+
+/** What the panel asks of the server; the scenes give a stand-in. */
+export interface SteeringServer {
+  tools(): Promise<Tools>;
+  reload(): Promise<Reloaded>;
+  model(): Promise<Model>;
+  changeModel(model: string): Promise<string>;
+}
+
+/** Return what a failed request says, or what to do. */
+export function errorWords(texts: Texts, error: unknown): string {
+  if (!(error instanceof ServerError)) return texts.serverOdd;
+  if (error.detail) return error.detail;
+  switch (error.kind) {
+    case "no_key":
+      return texts.problem.key_missing;
+    case "refused":
+      return texts.problem.key_refused;
+    case "unreachable":
+      return texts.serverProblem;
+    case "said":
+    case "odd":
+      return texts.serverOdd;
+  }
+}
+
+export function Steer({ server }: { server: SteeringServer }): JSX.Element {
+  const texts = useTexts();
+  return (
+    <div class="page">
+      <h2>{texts.steer}</h2>
+      <p class="lead">{texts.steerLead}</p>
+      <ModelPart server={server} />
+      <ToolsPart server={server} />
+    </div>
+  );
+}
+
+function ModelPart({ server }: { server: SteeringServer }): JSX.Element {
+  const texts = useTexts();
+  const [model, setModel] = useState<Model | null>(null);
+  const [wanted, setWanted] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [said, setSaid] = useState("");
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    server.model().then(setModel, (error: unknown) => setProblem(errorWords(texts, error)));
+  }, [server, texts]);
+  const change = async () => {
+    const name = wanted.trim();
+    if (!name || isBusy) return;
+    setBusy(true);
+    setSaid("");
+    setProblem("");
+    try {
+      const changed = await server.changeModel(name);
+      setModel((before) => ({ model: changed, api: before?.api ?? "" }));
+      setWanted("");
+      setSaid(texts.modelChanged(changed));
+    } catch (error) {
+      setProblem(errorWords(texts, error));
+    }
+    setBusy(false);
+  };
+  return (
+    <section class="card" aria-labelledby="model-title">
+      <h3 id="model-title">{texts.model}</h3>
+      {model && (
+        <p class="model-now">
+          <strong>{model.model}</strong>
+          {model.api && <span class="quiet"> {texts.modelApi(model.api)}</span>}
+        </p>
+      )}
+      <form
+        class="inline-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void change();
+        }}
+      >
+        <label class="field">
+          <span class="field-name">{texts.modelField}</span>
+          <input
+            type="text"
+            value={wanted}
+            maxLength={120}
+            autocomplete="off"
+            autocapitalize="off"
+            spellcheck={false}
+            onInput={(event) => setWanted(event.currentTarget.value)}
+          />
+        </label>
+        <button type="submit" class="button" disabled={isBusy || !wanted.trim()}>
+          {isBusy ? texts.loading : texts.modelChange}
+        </button>
+      </form>
+      <Said words={said} problem={problem} />
+    </section>
+  );
+}
+
+function ToolsPart({ server }: { server: SteeringServer }): JSX.Element {
+  const texts = useTexts();
+  const [tools, setTools] = useState<Tools | null>(null);
+  const [search, setSearch] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [said, setSaid] = useState("");
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    server.tools().then(setTools, (error: unknown) => setProblem(errorWords(texts, error)));
+  }, [server, texts]);
+  const reload = async () => {
+    setBusy(true);
+    setSaid("");
+    setProblem("");
+    try {
+      const { count, added, removed, changed } = await server.reload();
+      setSaid(texts.reloaded(count, added, removed, changed));
+      setTools(await server.tools());
+    } catch (error) {
+      setProblem(errorWords(texts, error));
+    }
+    setBusy(false);
+  };
+  const all = tools?.tools ?? [];
+  const shown = all.filter((tool) => matches(tool, search));
+  return (
+    <section class="card" aria-labelledby="tools-title">
+      <div class="card-head">
+        <h3 id="tools-title">{texts.tools}</h3>
+        <button type="button" class="button" disabled={isBusy} onClick={() => void reload()}>
+          <Icon name="reload" />
+          {isBusy ? texts.reloading : texts.reload}
+        </button>
+      </div>
+      <Said words={said} problem={problem} />
+      {tools && tools.failed.size > 0 && (
+        <ul class="failed-sources">
+          {[...tools.failed].map(([source, reason]) => (
+            <li key={source}>{texts.failedSource(source, reason)}</li>
+          ))}
+        </ul>
+      )}
+      {!tools && !problem && <p class="quiet">{texts.loading}</p>}
+      {tools && all.length === 0 && <p>{texts.noTools}</p>}
+      {all.length > 0 && (
+        <>
+          <div class="search-row">
+            <label class="field">
+              <span class="field-name">{texts.search}</span>
+              <input
+                type="search"
+                value={search}
+                onInput={(event) => setSearch(event.currentTarget.value)}
+              />
+            </label>
+            <p class="quiet" role="status">
+              {texts.toolCount(shown.length, all.length)}
+            </p>
+          </div>
+          {shown.length === 0 && <p>{texts.noMatch}</p>}
+          <ul class="tools">
+            {shown.map((tool) => (
+              <ToolRow key={tool.name} tool={tool} />
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}
+
+function matches(tool: Tool, search: string): boolean {
+  const text = `${tool.name} ${toolWords(tool.name)} ${tool.server} ${tool.description}`.toLowerCase();
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}
+
+function ToolRow({ tool }: { tool: Tool }): JSX.Element {
+  const texts = useTexts();
+  const place =
+    tool.tier === "mcp"
+      ? texts.server(tool.server)
+      : tool.tier === "n8n"
+        ? texts.n8n
+        : texts.builtIn;
+  return (
+    <li class="tool">
+      <h4 class="tool-name">{toolWords(tool.name)}</h4>
+      <p class="tool-verdict">
+        <span class={`tag tag-${tagOf(tool.verdict)}`}>{texts.verdict(tool.verdict)}</span>
+      </p>
+      {tool.description && <p class="tool-description">{tool.description}</p>}
+      <p class="tool-meta quiet">
+        {[texts.effect(tool.effect), place, tool.offered ? "" : texts.notOffered]
+          .filter(Boolean)
+          .join(" · ")}
+      </p>
+    </li>
+  );
+}
+
+function tagOf(verdict: string): string {
+  return verdict === "allow" || verdict === "ask" || verdict === "deny" ? verdict : "other";
+}
+
+function Said({ words, problem }: { words: string; problem: string }): JSX.Element {
+  return (
+    <>
+      <p class="said-status" role="status">
+        {words}
+      </p>
+      {problem && (
+        <p class="problem-words" role="alert">
+          {problem}
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,171 @@
+/** The HTTP side of `caal-node up`: where to join, the tools, the model. */
+
+import { clean, line, NAME_CHARS, WORDS_CHARS } from "./incoming";
+
+export interface Join {
+  readonly url: string;
+  readonly token: string;
+  readonly identity: string;
+}
+
+export interface Tool {
+  readonly name: string;
+  readonly tier: string;
+  readonly server: string;
+  readonly description: string;
+  readonly offered: boolean;
+  readonly verdict: string;
+  readonly effect: string;
+}
+
+export interface Tools {
+  readonly tools: readonly Tool[];
+  readonly failed: ReadonlyMap<string, string>;
+}
+
+export interface Reloaded {
+  readonly count: number;
+  readonly added: number;
+  readonly removed: number;
+  readonly changed: number;
+  readonly failed: ReadonlyMap<string, string>;
+}
+
+export interface Model {
+  readonly model: string;
+  readonly api: string;
+}
+
+export type ServerErrorKind = "no_key" | "refused" | "unreachable" | "said" | "odd";
+
+/** A request that brought no answer to use; `detail` is what the server says of it. */
+export class ServerError extends Error {
+  constructor(
+    readonly kind: ServerErrorKind,
+    readonly status: number = 0,
+    readonly detail: string = "",
+  ) {
+    super(detail || kind);
+  }
+}
+
+const DEADLINE_MS = 15_000;
+/** A reload asks every source of tools. */
+const RELOAD_DEADLINE_MS = 90_000;
+const TOOLS = 1_000;
+const FAILED = 50;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export class Server {
+  constructor(
+    private readonly key: string,
+    private readonly send: typeof fetch = (...given) => fetch(...given),
+  ) {}
+
+  async join(): Promise<Join> {
+    const fields = await this.request("POST", "join", {});
+    const { url, token } = fields;
+    if (typeof url !== "string" || !/^wss?:\/\//.test(url) || typeof token !== "string") {
+      throw new ServerError("odd");
+    }
+    return { url, token, identity: line(fields.identity, NAME_CHARS) };
+  }
+
+  async tools(): Promise<Tools> {
+    const fields = await this.request("GET", "tools");
+    if (!Array.isArray(fields.tools)) throw new ServerError("odd");
+    const tools: Tool[] = [];
+    for (const each of fields.tools.slice(0, TOOLS) as unknown[]) {
+      if (typeof each !== "object" || each === null) continue;
+      const tool = each as Fields;
+      const name = line(tool.name, NAME_CHARS);
+      if (!name) continue;
+      tools.push({
+        name,
+        tier: line(tool.tier, NAME_CHARS),
+        server: line(tool.server, NAME_CHARS),
+        description: clean(tool.description, WORDS_CHARS),
+        offered: tool.offered !== false,
+        verdict: line(tool.verdict, NAME_CHARS),
+        effect: line(tool.effect, NAME_CHARS),
+      });
+    }
+    return { tools, failed: failures(fields.failed) };
+  }
+
+  async reload(): Promise<Reloaded> {
+    const fields = await this.request("POST", "reload", {}, RELOAD_DEADLINE_MS);
+    if (typeof fields.tool_count !== "number") throw new ServerError("odd");
+    const length = (value: unknown) => (Array.isArray(value) ? value.length : 0);
+    return {
+      count: fields.tool_count,
+      added: length(fields.added),
+      removed: length(fields.removed),
+      changed: length(fields.changed),
+      failed: failures(fields.failed),
+    };
+  }
+
+  async model(): Promise<Model> {
+    const fields = await this.request("GET", "model");
+    return { model: line(fields.model, NAME_CHARS), api: line(fields.api, NAME_CHARS) };
+  }
+
+  async changeModel(model: string): Promise<string> {
+    const fields = await this.request("POST", "model", { model }, RELOAD_DEADLINE_MS);
+    return line(fields.model, NAME_CHARS) || model;
+  }
+
+  private async request(
+    method: "GET" | "POST",
+    path: string,
+    body?: object,
+    deadlineMs = DEADLINE_MS,
+  ): Promise<Fields> {
+    if (!this.key) throw new ServerError("no_key");
+    const headers: Record<string, string> = {
+      Authorization: `Bearer ${this.key}`,
+      "X-Caal-Page": "1",
+      Accept: "application/json",
+    };
+    if (body) headers["Content-Type"] = "application/json";
+    let response: Response;
+    try {
+      response = await this.send(`/${path}`, {
+        method,
+        headers,
+        body: body ? JSON.stringify(body) : null,
+        cache: "no-store",
+        credentials: "omit",
+        redirect: "error",
+        signal: AbortSignal.timeout(deadlineMs),
+      });
+    } catch {
+      throw new ServerError("unreachable");
+    }
+    let answer: unknown;
+    try {
+      answer = await response.json();
+    } catch {
+      answer = null;
+    }
+    const fields = typeof answer === "object" && answer !== null ? (answer as Fields) : {};
+    if (response.ok && fields.status !== "error") {
+      if (answer === null) throw new ServerError("odd", response.status);
+      return fields;
+    }
+    const detail = clean(fields.detail, WORDS_CHARS);
+    const refused = response.status === 401 || response.status === 403;
+    throw new ServerError(refused ? "refused" : "said", response.status, detail);
+  }
+}
+
+function failures(value: unknown): Map<string, string> {
+  const failed = new Map<string, string>();
+  if (typeof value !== "object" || value === null) return failed;
+  for (const [source, reason] of Object.entries(value).slice(0, FAILED)) {
+    failed.set(line(source, NAME_CHARS), line(reason, WORDS_CHARS));
+  }
+  return failed;
+}
