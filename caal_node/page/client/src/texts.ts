@@ -14,6 +14,7 @@ const en = {
   title: "caal",
   skip: "Skip to the conversation",
   views: "Views",
+  state: "State",
   talk: "Talk",
   steer: "Steer",
   look: "Look",
@@ -44,7 +45,7 @@ const en = {
     start: "",
     connecting: "One moment.",
     waiting: "It joins in a few seconds.",
-    warming: "The model reads its instructions. You can speak already.",
+    warming: "You can speak already.",
     listening: "Go ahead.",
     thinking: "",
     working: "",
@@ -247,7 +248,6 @@ const en = {
   },
   firstSpokenAfter: (time: string) => `first spoken word after ${time}`,
   firstCallAfter: (time: string) => `first call after ${time}`,
-  firstCueAfter: (time: string) => `first cue after ${time}`,
   nothingYet: "nothing yet",
   requests: (n: number) => (n === 1 ? "1 request to the model" : `${n} requests to the model`),
   chart: (words: string) => `Times of the turn “${words}”`,
@@ -260,6 +260,7 @@ const de: Texts = {
   title: "caal",
   skip: "Zum Gespräch springen",
   views: "Ansichten",
+  state: "Zustand",
   talk: "Sprechen",
   steer: "Steuern",
   look: "Verlauf",
@@ -290,7 +291,7 @@ const de: Texts = {
     start: "",
     connecting: "Einen Moment.",
     waiting: "Er kommt in wenigen Sekunden.",
-    warming: "Das Modell liest seine Anweisungen. Du kannst schon sprechen.",
+    warming: "Du kannst schon sprechen.",
     listening: "Sprich einfach.",
     thinking: "",
     working: "",
@@ -506,7 +507,6 @@ const de: Texts = {
   },
   firstSpokenAfter: (time) => `erstes Wort nach ${time}`,
   firstCallAfter: (time) => `erster Aufruf nach ${time}`,
-  firstCueAfter: (time) => `erstes Signal nach ${time}`,
   nothingYet: "noch nichts",
   requests: (n) => (n === 1 ? "1 Anfrage ans Modell" : `${n} Anfragen ans Modell`),
   chart: (words) => `Zeiten der Runde „${words}“`,
@@ -531,7 +531,13 @@ export function objectWords(texts: Texts, parts: readonly ArgumentPart[]): strin
   return parts
     .map((part) => {
       if (part.kind === "text") return part.text;
-      return part.kind === "number" ? `${part.name} ${part.value}` : texts.switchWords(part);
+      return part.kind === "number" ? numberWords(part) : texts.switchWords(part);
     })
     .join(", ");
+}
+
+/** A name in the plural counts something: "10 minutes", but "brightness 40". */
+function numberWords(part: Extract<ArgumentPart, { kind: "number" }>): string {
+  const counts = /^[a-z]*[a-rt-z]s$/i.test(part.name) || part.name === "percent";
+  return counts ? `${part.value} ${part.name}` : `${part.name} ${part.value}`;
 }

@@ -158,7 +158,10 @@ function Details({ call }: { call: Call }): JSX.Element | null {
   if (!call.argumentsText && !call.result && rules.length === 0) return null;
   return (
     <details class="call-details">
-      <summary>{texts.details}</summary>
+      <summary>
+        <span class="call-details-word">{texts.details}</span>
+        <Icon name="more" />
+      </summary>
       <dl>
         <dt>{texts.toolTitle}</dt>
         <dd>

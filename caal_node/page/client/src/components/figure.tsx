@@ -53,7 +53,7 @@ function Bars({ stage, levels }: { stage: Stage; levels: () => Levels }): JSX.El
     let frame = 0;
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (still) {
-      draw(0.5, 0);
+      draw(0.7, 0);
       return;
     }
     const step = (tick: number) => {

@@ -31,8 +31,9 @@ function TurnChart({ conversation, turn }: { conversation: Conversation; turn: T
   const title = turn.words || texts.turnUntitled;
   const facts = [
     chart.firstSpoken !== null && texts.firstSpokenAfter(timeWords(texts, chart.firstSpoken)),
-    chart.firstCall !== null && texts.firstCallAfter(timeWords(texts, chart.firstCall)),
-    chart.firstCue !== null && texts.firstCueAfter(timeWords(texts, chart.firstCue)),
+    chart.firstSpoken === null &&
+      chart.firstCall !== null &&
+      texts.firstCallAfter(timeWords(texts, chart.firstCall)),
     turn.requests > 0 && texts.requests(turn.requests),
   ].filter((fact) => fact !== false);
   return (
@@ -72,7 +73,7 @@ function TurnChart({ conversation, turn }: { conversation: Conversation; turn: T
           <svg class="chart-axis" focusable="false">
             {ticksOf(chart.span).map((at) => (
               <text key={at} x={share(chart, at)} y="13" text-anchor={at === 0 ? "start" : "middle"}>
-                {texts.seconds(at)}
+                {at === 0 ? "0" : timeWords(texts, at)}
               </text>
             ))}
           </svg>

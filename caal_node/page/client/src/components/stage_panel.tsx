@@ -22,6 +22,9 @@ export function StagePanel({ view, actions }: { view: View; actions: Actions }):
   const isOn = conversation.microphone === "on";
   const now = useNow(stage === "waiting", 1_000);
   useHeldSpace(holds && works, actions);
+  useEffect(() => {
+    document.title = `${texts.stage[stage]} · ${texts.title}`;
+  }, [stage, texts]);
 
   const tool = runningCalls(conversation).at(-1)?.tool ?? conversation.agent.tool;
   let hint = texts.stageHint[stage];
@@ -45,7 +48,7 @@ export function StagePanel({ view, actions }: { view: View; actions: Actions }):
   const press = holdable(actions);
   const problem = texts.microphoneProblem[conversation.microphone];
   return (
-    <section class={`stage stage-${stage}`} aria-label={texts.conversation}>
+    <section class={`stage stage-${stage}`} aria-label={texts.state}>
       {!works && <div class="stage-area">{inside}</div>}
       {works && holds && (
         <button type="button" class="stage-area" aria-pressed={held} {...press}>
@@ -89,7 +92,7 @@ export function StagePanel({ view, actions }: { view: View; actions: Actions }):
               {...press}
             >
               <Icon name="microphone" />
-              {held ? texts.holding : texts.hold}
+              <span class="talk-button-words">{held ? texts.holding : texts.hold}</span>
             </button>
           )}
           {works && !holds && (
@@ -99,7 +102,7 @@ export function StagePanel({ view, actions }: { view: View; actions: Actions }):
               onClick={() => actions.toggleMicrophone()}
             >
               <Icon name={isOn ? "muted" : "microphone"} />
-              {isOn ? texts.mute : texts.unmute}
+              <span class="talk-button-words">{isOn ? texts.mute : texts.unmute}</span>
             </button>
           )}
           <SoundSettings view={view} actions={actions} />

@@ -154,7 +154,7 @@ function EntryItem(props: {
       );
     case "source_state":
       return (
-        <li class={entry.down ? "line line-down" : "line"}>
+        <li class="line">
           <p>
             {entry.down ? texts.sourceDown(entry.source) : texts.sourceBack(entry.source)}
             {entry.down && <span> {entry.reason || texts.sourceDownHint}</span>}
