@@ -11,6 +11,7 @@ export default defineConfig({
     target: "es2022",
     // An inlined file would be a data: URL, which the page's policy forbids for scripts.
     assetsInlineLimit: 0,
+    license: { fileName: "licenses.md" },
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 1_000,
   },

@@ -55,6 +55,8 @@ const EVENTS_OF_EVERYONE = "caal.tools";
 const TRANSCRIPTION = "lk.transcription";
 const CHAT = "lk.chat";
 const CONFIRM = "caal.confirm";
+/** A message that is not whole by then does not hold up those behind it. */
+const EVENT_DEADLINE_MS = 5_000;
 
 interface Meter {
   calculateVolume(): number;
@@ -67,6 +69,8 @@ export class VoiceRoom {
   private readonly meters = new Map<Track, Meter>();
   private microphoneWanted = false;
   private left = false;
+  /** The events that are being read. They are read one after the other, as they were sent. */
+  private reading: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly listener: RoomListener,
@@ -198,6 +202,11 @@ export class VoiceRoom {
         if (track) this.stopMeter(track);
       })
       .on(RoomEvent.AudioPlaybackStatusChanged, () => listener.soundBlocked(!room.canPlaybackAudio))
+      .on(RoomEvent.ActiveDeviceChanged, (kind) => {
+        // The meter still hears the device before.
+        const track = room.localParticipant.getTrackPublication(Track.Source.Microphone)?.track;
+        if (kind === "audioinput" && track instanceof LocalAudioTrack) this.meter(track);
+      })
       .on(RoomEvent.MediaDevicesChanged, () => listener.devicesChanged())
       .on(RoomEvent.SignalReconnecting, () => listener.reconnecting())
       .on(RoomEvent.Reconnecting, () => listener.reconnecting())
@@ -211,10 +220,10 @@ export class VoiceRoom {
         if (!this.left) listener.disconnected(whyDisconnected(reason));
       });
     room.registerTextStreamHandler(EVENTS_OF_THIS_PAGE, (reader, { identity }) => {
-      void this.readEvent(reader, identity, true);
+      this.reading = this.reading.then(() => this.readEvent(reader, identity, true));
     });
     room.registerTextStreamHandler(EVENTS_OF_EVERYONE, (reader, { identity }) => {
-      void this.readEvent(reader, identity, false);
+      this.reading = this.reading.then(() => this.readEvent(reader, identity, false));
     });
     room.registerTextStreamHandler(TRANSCRIPTION, (reader, { identity }) => {
       void this.readTranscription(reader, identity);
@@ -228,7 +237,8 @@ export class VoiceRoom {
   ): Promise<void> {
     // Another participant could otherwise show questions that nobody has asked.
     if (!this.room.getParticipantByIdentity(identity)?.isAgent) return;
-    const text = await readText(reader, () => undefined);
+    const whole = reader.withAbortSignal(AbortSignal.timeout(EVENT_DEADLINE_MS));
+    const text = await readText(whole, () => undefined);
     if (text) this.listener.message(text, own);
   }
 

@@ -1,7 +1,7 @@
 /** The whole page: the state at one side, and one of three views. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type Conversation, openQuestion } from "../conversation";
 import type { Actions, View } from "../session";
@@ -27,6 +27,11 @@ export function App(props: {
   const { view, actions, server } = props;
   const { conversation } = view;
   const [shown, setShown] = useState<ViewName>(props.first ?? "talk");
+  const main = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // A button that is gone after it was pressed leaves the focus nowhere.
+    if (document.activeElement === document.body) main.current?.focus({ preventScroll: true });
+  }, [conversation.phase]);
   if (conversation.phase === "start") return <Welcome actions={actions} />;
   const asks = openQuestion(conversation) !== null;
   return (
@@ -60,7 +65,7 @@ export function App(props: {
         </nav>
       </header>
       <StagePanel view={view} actions={actions} />
-      <main id="main" class="main" tabIndex={-1}>
+      <main id="main" class="main" tabIndex={-1} ref={main}>
         <SourcesDown conversation={conversation} />
         {shown === "talk" && <Talk view={view} actions={actions} />}
         {shown !== "talk" && (

@@ -1,6 +1,7 @@
 /** The card of one tool call: what it does, how far it is, how it ended, and its question. */
 
 import type { JSX } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Call, Question } from "../conversation";
 import { toolWords } from "../incoming";
@@ -33,7 +34,7 @@ export function CallCard({ call, actions }: { call: Call; actions: Actions }): J
   const took = isRunning ? now - call.startedAt : call.durationMs;
   const look = isAsking ? "asking" : (call.outcome ?? "running");
   return (
-    <article class={`call call-${look}`}>
+    <article class={`call call-${look}`} tabIndex={-1}>
       <span class="call-sign" aria-hidden="true">
         <Sign look={look} />
       </span>
@@ -121,9 +122,19 @@ function QuestionBox(props: {
   const texts = useTexts();
   const { call, question, actions } = props;
   const now = useNow(question.sent !== null, 1_000);
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const element = box.current;
+    return () => {
+      // The focus would be lost with the button that was pressed.
+      if (element?.contains(document.activeElement)) {
+        element.closest<HTMLElement>(".call")?.focus({ preventScroll: true });
+      }
+    };
+  }, []);
   const isSent = question.sent !== null && now - question.sent.at < ANSWER_LATE_MS;
   return (
-    <div class="question" role="group" aria-label={texts.questionTitle}>
+    <div class="question" role="group" aria-label={texts.questionTitle} ref={box}>
       <p class="question-words">{question.words}</p>
       <div class="question-buttons">
         <button

@@ -29,9 +29,8 @@ export function StagePanel({ view, actions }: { view: View; actions: Actions }):
   const tool = runningCalls(conversation).at(-1)?.tool ?? conversation.agent.tool;
   let hint = texts.stageHint[stage];
   if (stage === "working" && tool) hint = toolWords(tool);
-  if (stage === "waiting" && now - (conversation.agentAwaitedAt ?? now) > AGENT_LATE_MS) {
-    hint = texts.noAgent;
-  }
+  const isLate =
+    stage === "waiting" && now - (conversation.agentAwaitedAt ?? now) > AGENT_LATE_MS;
   if (holds && works && (stage === "muted" || stage === "listening")) hint = texts.holdHint;
   const label = holds && stage === "muted" ? texts.stage.silent : texts.stage[stage];
   const isMutedToo = works && !isOn && !holds && stage !== "muted" && stage !== "asking";
@@ -61,6 +60,11 @@ export function StagePanel({ view, actions }: { view: View; actions: Actions }):
           {inside}
           <Hidden>{isOn ? texts.muteLong : texts.unmuteLong}</Hidden>
         </button>
+      )}
+      {isLate && (
+        <div class="notice" role="status">
+          <p>{texts.noAgent}</p>
+        </div>
       )}
       {conversation.phase === "lost" && <ProblemNotice view={view} actions={actions} />}
       {conversation.soundBlocked && conversation.phase === "connected" && (
@@ -137,7 +141,14 @@ function SoundSettings({ view, actions }: { view: View; actions: Actions }): JSX
   const { settings, devices } = view;
   const canChooseSpeaker = "setSinkId" in HTMLMediaElement.prototype;
   return (
-    <details class="sound">
+    <details
+      class="sound"
+      onKeyDown={(event) => {
+        if (event.key !== "Escape") return;
+        event.currentTarget.open = false;
+        event.currentTarget.querySelector("summary")?.focus();
+      }}
+    >
       <summary class="button">
         <Icon name="settings" />
         <span class="sound-title">{texts.sound}</span>

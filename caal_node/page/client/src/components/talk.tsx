@@ -53,7 +53,7 @@ export function Talk({ view, actions }: { view: View; actions: Actions }): JSX.E
         {conversation.entries.length === 0 ? (
           <div class="empty">
             <p class="empty-title">{texts.empty}</p>
-            <p>{texts.emptyHint}</p>
+            {conversation.phase === "connected" && <p>{texts.emptyHint}</p>}
           </div>
         ) : (
           <ol class="entries">
