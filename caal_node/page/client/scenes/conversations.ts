@@ -257,6 +257,10 @@ const SCENES: Record<string, (stage: Stage, script: Script) => Stage> = {
   key_missing: (stage) => stage.lost({ kind: "key_missing", detail: "", retryAt: null }),
   denied: (stage) =>
     stage.connected().earlier().act({ type: "microphone", microphone: "denied" }),
+  sound: (stage) => stage.connected().earlier(),
+  details: (stage) => stage.connected().earlier(),
+  hold: (stage) =>
+    stage.connected().earlier().act({ type: "microphone", microphone: "muted" }),
   steer: (stage) => stage.connected().earlier(),
   look: (stage, script) =>
     stage

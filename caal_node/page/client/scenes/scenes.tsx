@@ -62,7 +62,7 @@ function tool(
 
 const view: View = {
   conversation: conversationOf(scene, language),
-  settings: { pushToTalk: given.has("hold"), microphone: "", loudspeaker: "" },
+  settings: { pushToTalk: scene === "hold" || scene === "sound", microphone: "", loudspeaker: "" },
   devices: { microphones: [], loudspeakers: [] },
   held: false,
   deviceFailed: false,
@@ -90,4 +90,8 @@ if (root) {
     ),
     root,
   );
+  const opened = { sound: ".sound", details: ".call-details" }[scene];
+  if (opened) {
+    for (const each of document.querySelectorAll<HTMLDetailsElement>(opened)) each.open = true;
+  }
 }

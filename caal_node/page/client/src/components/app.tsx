@@ -32,7 +32,10 @@ export function App(props: {
     // A button that is gone after it was pressed leaves the focus nowhere.
     if (document.activeElement === document.body) main.current?.focus({ preventScroll: true });
   }, [conversation.phase]);
-  if (conversation.phase === "start") return <Welcome actions={actions} />;
+  const isKeyless = conversation.problem?.kind === "key_missing";
+  if (conversation.phase === "start" || isKeyless) {
+    return <Welcome actions={actions} isKeyless={isKeyless} />;
+  }
   const asks = openQuestion(conversation) !== null;
   return (
     <div class={`app app-${shown}`}>
@@ -42,7 +45,7 @@ export function App(props: {
       <header class="top">
         <h1 class="brand">
           <Brand />
-          {texts.title}
+          <span class="brand-name">{texts.title}</span>
         </h1>
         <nav class="views" aria-label={texts.views}>
           {VIEWS.map((name) => (
@@ -79,18 +82,27 @@ export function App(props: {
   );
 }
 
-function Welcome({ actions }: { actions: Actions }): JSX.Element {
+function Welcome(props: { actions: Actions; isKeyless: boolean }): JSX.Element {
   const texts = useTexts();
+  const { actions, isKeyless } = props;
   return (
     <main class="welcome">
       <Figure stage="start" levels={actions.levels} />
       <h1>{texts.startLead}</h1>
       <p class="lead">{texts.startBody}</p>
-      <button type="button" class="button primary large" onClick={() => actions.start()}>
-        <Icon name="microphone" />
-        {texts.start}
-      </button>
-      <p class="quiet">{texts.startHint}</p>
+      {isKeyless ? (
+        <p class="notice" role="alert">
+          {texts.problem.key_missing}
+        </p>
+      ) : (
+        <>
+          <button type="button" class="button primary large" onClick={() => actions.start()}>
+            <Icon name="microphone" />
+            {texts.start}
+          </button>
+          <p class="quiet">{texts.startHint}</p>
+        </>
+      )}
     </main>
   );
 }
