@@ -110,9 +110,8 @@ def _look(
         if page.evaluate(_WIDER):
             errors.append("the page is wider than the window")
         for error in errors:
-            if "favicon" not in error:
-                print(f"{name}: {error}")
-                found += 1
+            print(f"{name}: {error}")
+        found += len(errors)
         errors.clear()
     context.close()
     return found

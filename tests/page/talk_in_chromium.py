@@ -32,6 +32,8 @@ STATIC: Final = Path(__file__).parents[2] / "caal_node" / "page" / "static"
 KEY: Final = "the-key"
 ROOM: Final = "page"
 USER: Final = "person"
+INSECURE_HOST: Final = "page.test"
+"""A name that leads to this machine and that no browser trusts."""
 HASH: Final = "4846fc54141069d96e2dbf94b792f925"
 QUESTION: Final = "Shall I unlock door: front?"
 
@@ -205,7 +207,9 @@ def passed(what: str) -> None:
     print(f"ok  {what}", flush=True)
 
 
-async def play(page: Page, agent: StandInAgent, server: PageServer, livekit: KillableServer) -> None:
+async def play(
+    page: Page, agent: StandInAgent, server: PageServer, livekit: KillableServer
+) -> None:
     await page.goto(server.link)
     assert "key" not in page.url, page.url
     passed("the key is out of the address bar")
@@ -221,7 +225,9 @@ async def play(page: Page, agent: StandInAgent, server: PageServer, livekit: Kil
     assert not await asyncio.wait_for(agent.muted.get(), 5)
     await expect(stage).to_have_text("Listening")
     passed("the button and the state mute and unmute")
-    worker = await page.evaluate("navigator.serviceWorker.ready.then((each) => each.active.scriptURL)")
+    worker = await page.evaluate(
+        "navigator.serviceWorker.ready.then((each) => each.active.scriptURL)"
+    )
     assert worker.endswith("/sw.js"), worker
     passed("the service worker is there")
 
@@ -336,6 +342,16 @@ async def play_without_microphone(page: Page, agent: StandInAgent, server: PageS
     passed("without a microphone it says so, and one can type")
 
 
+async def play_on_insecure_origin(page: Page, agent: StandInAgent, server: PageServer) -> None:
+    await page.goto(server.link.replace("127.0.0.1", INSECURE_HOST))
+    await page.get_by_role("button", name="Start talking").click()
+    await expect(page.locator(".notice")).to_contain_text("https or on localhost", timeout=20_000)
+    await page.get_by_label("Type a message").fill("Hello")
+    await page.keyboard.press("Enter")
+    assert await asyncio.wait_for(agent.heard.get(), 5) == "Hello"
+    passed("on an insecure origin it says what to open, and one can type")
+
+
 async def play_with_wrong_key(page: Page, server: PageServer) -> None:
     await page.goto(server.link.replace(KEY, "another"))
     await page.get_by_role("button", name="Start talking").click()
@@ -358,11 +374,13 @@ async def main() -> int:
     errors: list[str] = []
     async with async_playwright() as playwright:
         # Without the last flag, Chromium offers no connection where there is no network.
-        arguments = ["--no-sandbox", "--use-fake-device-for-media-stream"]
-        browser = await playwright.chromium.launch(
-            executable_path=options.chromium,
-            args=[*arguments, "--allow-loopback-in-peer-connection"],
-        )
+        arguments = [
+            "--no-sandbox",
+            "--use-fake-device-for-media-stream",
+            f"--host-resolver-rules=MAP {INSECURE_HOST} 127.0.0.1",
+            "--allow-loopback-in-peer-connection",
+        ]
+        browser = await playwright.chromium.launch(executable_path=options.chromium, args=arguments)
         try:
             allowed = await browser.new_context(permissions=["microphone"], locale="en-GB")
             page = await allowed.new_page()
@@ -372,15 +390,14 @@ async def main() -> int:
             await allowed.close()
             denied = await browser.new_context(locale="en-GB")
             await play_without_microphone(await denied.new_page(), agent, server)
+            await play_on_insecure_origin(await denied.new_page(), agent, server)
             await play_with_wrong_key(await denied.new_page(), server)
         finally:
             await browser.close()
             await agent.leave()
             livekit.close()
     # After a failure, livekit-client asks the server by HTTP why; the policy forbids it.
-    violations = [
-        each for each in errors if "Security Policy" in each and "/validate?" not in each
-    ]
+    violations = [each for each in errors if "Security Policy" in each and "/validate?" not in each]
     print(*violations, sep="\n")
     return 1 if violations else 0
 

@@ -149,12 +149,12 @@ export class VoiceRoom {
   }
 
   async sendWords(text: string): Promise<void> {
-    await this.room.localParticipant.sendText(text, { topic: CHAT });
+    await this.sendText(text, CHAT);
   }
 
   async answer(callId: string, hash: string, yes: boolean): Promise<void> {
     const message = JSON.stringify({ call_id: callId, arguments_hash: hash, yes });
-    await this.room.localParticipant.sendText(message, { topic: CONFIRM });
+    await this.sendText(message, CONFIRM);
   }
 
   /** Use a device from now on; "" is the default of the system. */
@@ -182,6 +182,16 @@ export class VoiceRoom {
     this.stopMeters();
     this.sounds.remove();
     await this.room.disconnect();
+  }
+
+  /** `LocalParticipant.sendText` makes ids in a way that browsers have on secure origins only. */
+  private async sendText(text: string, topic: string): Promise<void> {
+    const streamId = [...crypto.getRandomValues(new Uint8Array(16))]
+      .map((byte) => byte.toString(16).padStart(2, "0"))
+      .join("");
+    const writer = await this.room.localParticipant.streamText({ topic, streamId });
+    await writer.write(text);
+    await writer.close();
   }
 
   private listen(): void {
