@@ -561,8 +561,16 @@ function openTurn(state: Conversation, at: number): Conversation {
   return turn && turn.endedAt === null ? state : newTurn(state, "", at, true);
 }
 
+/** Whether words now answer a question of a call, which goes on, and so does its turn. */
+function answersQuestion(state: Conversation): boolean {
+  const turn = state.turns.at(-1);
+  if (!turn || turn.endedAt !== null) return false;
+  return runningCalls(state).some((call) => call.turn === turn.n && call.question !== null);
+}
+
 /** Begin a turn; one in which nothing has happened yet goes on with the newer words. */
 function turnOf(state: Conversation, words: string, at: number): Conversation {
+  if (answersQuestion(state)) return state;
   const turn = state.turns.at(-1);
   const idle =
     turn &&
@@ -599,7 +607,8 @@ function typed(state: Conversation, text: string, at: number): Conversation {
     at,
     reported: false,
   };
-  return newTurn(withEntry(state, entry), text, at, false);
+  const shown = withEntry(state, entry);
+  return answersQuestion(state) ? shown : newTurn(shown, text, at, false);
 }
 
 function userSaid(state: Conversation, text: string, at: number): Conversation {

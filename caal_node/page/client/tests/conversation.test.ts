@@ -184,6 +184,15 @@ describe("questions", () => {
     expect(openQuestion(state)?.question).toMatchObject({ hash: "h2", answer: null });
   });
 
+  it("are answered within their turn, by voice or by text", () => {
+    const waiting = after(user("unlock it"), started("a"), asked("a"));
+    const typed = reduce(waiting, { type: "typed", text: "yes", at: 5 });
+    const both = [user("yes", 6), user("or no", 30_000)].reduce(reduce, typed);
+    expect(both.turns).toHaveLength(1);
+    expect(words(both)).toEqual(["user: unlock it", "user: yes", "user: or no"]);
+    expect(reduce(reduce(both, ended("a")), user("thanks")).turns).toHaveLength(2);
+  });
+
   it("end with their call, and of no call change nothing", () => {
     expect(openQuestion(after(started("a"), asked("a"), ended("a")))).toBeNull();
     const state = after(started("a"));

@@ -46,7 +46,7 @@ function Bars({ stage, levels }: { stage: Stage; levels: () => Levels }): JSX.El
       });
     };
     if (!follows) {
-      draw(0, 0);
+      draw(stage === "start" ? 1 : 0, 0);
       return;
     }
     let shown = 0;
