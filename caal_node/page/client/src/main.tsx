@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { App } from "./components/app";
 import { TextsContext } from "./components/shared";
-import { takeKey } from "./key";
+import { pageId, takeKey } from "./key";
 import { Server } from "./server";
 import { Session } from "./session";
 import "./style.css";
@@ -15,7 +15,7 @@ const texts = textsFor(navigator.languages);
 document.documentElement.lang = texts.lang;
 
 const key = takeKey();
-const server = new Server(key);
+const server = new Server(key, pageId());
 const session = new Session(server);
 if (!key) session.start(); // which says at once that the key is missing
 

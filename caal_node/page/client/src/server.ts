@@ -60,6 +60,7 @@ type Fields = Readonly<Record<string, unknown>>;
 export class Server {
   constructor(
     private readonly key: string,
+    private readonly page: string,
     private readonly send: typeof fetch = (...given) => fetch(...given),
   ) {}
 
@@ -126,13 +127,13 @@ export class Server {
     if (!this.key) throw new ServerError("no_key");
     const headers: Record<string, string> = {
       Authorization: `Bearer ${this.key}`,
-      "X-Caal-Page": "1",
+      "X-Caal-Page": this.page,
       Accept: "application/json",
     };
     if (body) headers["Content-Type"] = "application/json";
     let response: Response;
     try {
-      response = await this.send(`/${path}`, {
+      response = await this.send(`/page/${path}`, {
         method,
         headers,
         body: body ? JSON.stringify(body) : null,

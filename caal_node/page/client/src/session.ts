@@ -45,7 +45,7 @@ export interface Actions {
   setSettings(settings: Settings): void;
   send(text: string): Promise<boolean>;
   answer(key: string, yes: boolean): void;
-  levels(): Levels;
+  readonly levels: () => Levels;
 }
 
 export interface View {
@@ -184,9 +184,7 @@ export class Session implements Actions {
     });
   }
 
-  levels(): Levels {
-    return this.room?.levels() ?? SILENT;
-  }
+  readonly levels = (): Levels => this.room?.levels() ?? SILENT;
 
   private async join(): Promise<void> {
     clearTimeout(this.retryTimer);

@@ -28,7 +28,7 @@ describe("the server", () => {
       asked.push({ url: String(url), init: init ?? {} });
       return Promise.resolve(new Response(body, { status }));
     };
-    return { server: new Server("KEY", send as typeof fetch), asked };
+    return { server: new Server("KEY", "one", send as typeof fetch), asked };
   }
   const failure = (promise: Promise<unknown>): Promise<ServerError> =>
     promise.then(
@@ -42,21 +42,21 @@ describe("the server", () => {
       '{"url":"ws://127.0.0.1:7880","token":"t","room":"r","identity":"i","expires_s":60}',
     );
     expect(await server.join()).toEqual({ url: "ws://127.0.0.1:7880", token: "t", identity: "i" });
-    expect(asked[0]?.url).toBe("/join");
+    expect(asked[0]?.url).toBe("/page/join");
     expect(asked[0]?.init).toMatchObject({
       method: "POST",
       body: "{}",
       credentials: "omit",
       headers: {
         Authorization: "Bearer KEY",
-        "X-Caal-Page": "1",
+        "X-Caal-Page": "one",
         "Content-Type": "application/json",
       },
     });
   });
 
   it("is not asked without a key", async () => {
-    expect((await failure(new Server("").join())).kind).toBe("no_key");
+    expect((await failure(new Server("", "one").join())).kind).toBe("no_key");
   });
 
   it("says what is wrong in its own words", async () => {
@@ -70,7 +70,7 @@ describe("the server", () => {
   });
 
   it("may be gone or odd", async () => {
-    const gone = new Server("KEY", () => Promise.reject(new TypeError("no")));
+    const gone = new Server("KEY", "one", () => Promise.reject(new TypeError("no")));
     expect((await failure(gone.tools())).kind).toBe("unreachable");
     expect((await failure(answering(200, "<html>").server.tools())).kind).toBe("odd");
     expect((await failure(answering(200, '{"tools":4}').server.tools())).kind).toBe("odd");
