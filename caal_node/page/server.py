@@ -292,7 +292,7 @@ def _key_check(key: str) -> Any:
         _page_of(request)
         given = request.headers.get("authorization", "").encode("latin-1", "replace")
         if not hmac.compare_digest(given, expected):
-            raise RequestRefused(401, "Open the link that caal-node has printed; it holds the key.")
+            raise RequestRefused(401, "Open the printed link again; it holds the key.")
         origin = request.headers.get("origin")
         if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
             raise RequestRefused(403, "This request comes from another site.")

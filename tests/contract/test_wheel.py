@@ -77,6 +77,9 @@ def test_it_brings_its_packages_prompts_and_examples(environment: Environment, w
     )
     assert str(environment.folder) in said
     assert "serve" in environment.run("mcp-bridge", "--help")
+    page = "from caal_node.page import server as s; print(*s.STATIC.parent.iterdir())"
+    assert "static" in (files := environment.python(page))
+    assert "client" not in files  # nobody who has the wheel needs Node
     told = environment.run("caal-node", "init", "mine")
     mine = environment.folder / "mine"
     assert "caal-node doctor" in told

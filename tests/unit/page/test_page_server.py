@@ -90,9 +90,9 @@ async def test_the_page_that_came_longest_ago_is_forgotten(static: Path) -> None
     [
         ({}, 403, "X-Caal-Page"),
         ({"X-Caal-Page": "x" * 65}, 403, "X-Caal-Page"),
-        ({"X-Caal-Page": "one"}, 401, "caal-node has printed"),
-        ({**AS_PAGE, "Authorization": f"Bearer {KEY}x"}, 401, "caal-node has printed"),
-        ({**AS_PAGE, "Authorization": "Bearer ä"}, 401, "caal-node has printed"),
+        ({"X-Caal-Page": "one"}, 401, "Open the printed link"),
+        ({**AS_PAGE, "Authorization": f"Bearer {KEY}x"}, 401, "Open the printed link"),
+        ({**AS_PAGE, "Authorization": "Bearer ä"}, 401, "Open the printed link"),
         ({**AS_PAGE, "Origin": "https://elsewhere.example"}, 403, "another site"),
         ({**AS_PAGE, "Origin": "null"}, 403, "another site"),
         ({**AS_PAGE, "Host": "rebound.example"}, 421, "not called that"),
