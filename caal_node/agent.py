@@ -137,12 +137,14 @@ class CaalAgent(Agent):
         """Why the model's last reply failed, of which a person hears a sentence; else None."""
         gates = gates or Gates()
         gates = replace(gates, middleware=effective_middleware(self.settings, gates.middleware))
+        shapes = self.settings.redaction.secret_shapes
+        redaction = Redaction(known=self.settings.secrets, shapes=shapes)
+        outgoing = OutgoingRedaction(self.settings.redaction, redaction.known)
         self._pipeline = Pipeline(
             self.tool_data,
             gates=gates,
-            redaction=Redaction(
-                known=self.settings.secrets, shapes=self.settings.redaction.secret_shapes
-            ),
+            redaction=redaction,
+            outgoing=outgoing,
             timeout_s=self.settings.tool_timeout,
         )
         self.policies = PolicyChecks(self.middleware, AgentPlace(self))
@@ -151,7 +153,7 @@ class CaalAgent(Agent):
             self,
             self._pipeline.outcomes,
             self._pipeline.events,
-            OutgoingRedaction(self.settings.redaction, self._pipeline.redaction.known),
+            outgoing,
             on_event=on_event or given.get("on_event"),
             hooks=hooks,
             cue_sink=cue_sink or given.get("cue_sink"),

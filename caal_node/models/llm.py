@@ -16,7 +16,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final, Literal, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 from livekit.agents import APIConnectOptions, APITimeoutError, llm
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, NotGivenOr
@@ -64,6 +64,9 @@ class ReplyStream(llm.LLMStream):
     gave as LiveKit's time-out, and what runs into it may be tried again, as with other plugins.
     """
 
+    # Each request has a span with an operation and tokens of its own (`caal_node.spans`).
+    _genai_operation_name: ClassVar[str | None] = None
+
     def __init__(
         self,
         model: llm.LLM,
@@ -93,7 +96,9 @@ class ReplyStream(llm.LLMStream):
                     if self._question.tools.schemas:
                         async with asyncio.timeout(timeout_s):
                             await self._connection.find_strategy()
-                    async for event in self._connection.ask(self._question, self._on_request):
+                    async for event in self._connection.ask(
+                        self._question, self._on_request, self._llm.provider
+                    ):
                         begin.reschedule(None)
                         if isinstance(event, ReplyDone):
                             usage += event.usage

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final, Literal, Protocol, TypeAlias
 
 from livekit.agents.utils import aio
+from opentelemetry.trace import Span
 
 from caal_node.core.errors import ModelError, ModelReplyCut, ModelReplyData, ModelSilent
 from caal_node.core.events import ModelRequestEnded, RequestOutcome
@@ -28,6 +29,7 @@ from caal_node.models.backends.base import (
     ServerCall,
     ServerResult,
 )
+from caal_node.models.backends.livekit import LiveKitBackend
 from caal_node.models.backends.redacting import RedactingBackend
 from caal_node.models.model_preparation import calibrate, find_schema_form, probe, warm
 from caal_node.models.question import Question
@@ -35,6 +37,7 @@ from caal_node.models.reply_attempt import ReplyAttempt, signal_of_error
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.models.strategies import JsonReplyStrategy
 from caal_node.reply_parser import Event, TextDelta, TextWasThinking
+from caal_node.spans import begin_chat, end_chat
 
 # Measures each request to a model's server, beside whoever reads its reply.
 
@@ -43,17 +46,25 @@ OnRequest: TypeAlias = Callable[[ModelRequestEnded], None]
 
 
 class TimedBackend:
-    """A `Backend` that tells `on_request` of each request to `wrapped`, whose owner closes that.
+    """A `Backend` that tells `on_request` of each request to `wrapped`, whose owner closes that,
+    and opens a span for it.
 
-    `now` returns monotonic seconds.
+    `provider` is who is asked, as LiveKit names it; None opens no span. `now` returns monotonic
+    seconds.
     """
 
     def __init__(
-        self, wrapped: Backend, on_request: OnRequest, now: Callable[[], float] = time.monotonic
+        self,
+        wrapped: Backend,
+        on_request: OnRequest | None,
+        now: Callable[[], float] = time.monotonic,
+        *,
+        provider: str | None = None,
     ) -> None:
         self._wrapped: Final = wrapped
         self._on_request: Final = on_request
         self._now: Final = now
+        self._provider: Final = provider
 
     @property
     def model(self) -> str:
@@ -73,6 +84,10 @@ class TimedBackend:
         first: float | None = None
         outcome: RequestOutcome = "closed"
         done: ReplyDone | None = None
+        failed: Exception | None = None
+        span: Span | None = None
+        if self._provider is not None:
+            span = begin_chat(self.model, self._provider, stream=request.stream)
         try:
             async with aclosing(self._wrapped.ask(request)) as chunks:
                 async for chunk in chunks:
@@ -83,21 +98,23 @@ class TimedBackend:
                         first = self._now()
                     yield chunk
             outcome = "ok"
-        except Exception:
-            outcome = "error"
+        except Exception as error:
+            outcome, failed = "error", error
             raise
         finally:
             usage = done.usage if done is not None and done.usage.prompt else None
-            self._on_request(
-                ModelRequestEnded(
-                    took_ms=_ms(self._now() - began),
-                    first_ms=None if first is None else _ms(first - began),
-                    outcome=outcome,
-                    prompt_tokens=usage and usage.prompt,
-                    cached_tokens=usage and usage.cached,
-                    completion_tokens=usage and usage.completion,
-                )
+            ended = ModelRequestEnded(
+                took_ms=_ms(self._now() - began),
+                first_ms=None if first is None else _ms(first - began),
+                outcome=outcome,
+                prompt_tokens=usage and usage.prompt,
+                cached_tokens=usage and usage.cached,
+                completion_tokens=usage and usage.completion,
             )
+            if span is not None:
+                end_chat(span, ended, failed)
+            if self._on_request is not None:
+                self._on_request(ended)
 
     async def capabilities(self) -> Capabilities:
         return await self._wrapped.capabilities()
@@ -193,12 +210,12 @@ class ModelConnection:
                 self._unused.set()
 
     async def ask(
-        self, question: Question, on_request: OnRequest | None = None
+        self, question: Question, on_request: OnRequest | None = None, provider: str = ""
     ) -> AsyncGenerator[ReplyEvent]:
         """Yield the events of the reply, and a `ReplyDone` with its usage after each request.
 
         Calls that the server runs itself are told as they come. `on_request` is told how long each
-        request took.
+        request took. `provider` is who is asked, for the spans of the requests.
 
         Raises:
             ModelError: no strategy gave a reply.
@@ -212,7 +229,8 @@ class ModelConnection:
         first = step.strategy.name
         unmade: list[Event] = []
         said_before = False
-        backend = self.backend if on_request is None else TimedBackend(self.backend, on_request)
+        own_span = isinstance(_asked(self.backend), LiveKitBackend)
+        backend = TimedBackend(self.backend, on_request, provider=None if own_span else provider)
         while True:
             attempt = ReplyAttempt(backend, step.strategy, step.question)
             failure: ModelError | None = None
@@ -282,8 +300,7 @@ class ModelConnection:
             ModelError: the server cannot be reached, or has no such model.
         """
         await self.find_strategy()
-        asked = self.backend.wrapped if isinstance(self.backend, RedactingBackend) else self.backend
-        if isinstance(asked, KeepsSlots):
+        if isinstance(asked := _asked(self.backend), KeepsSlots):
             await asked.take_slot()  # now, as the prefix is to be read into it
         strategy = self.retry_policy.first_strategy(prefix)
         request = strategy.request(prefix)
@@ -385,6 +402,11 @@ class ModelConnection:
         if self._memory is not None:
             why = self.retry_policy.stats.reason or FOUND_NATIVE
             await self._memory.keep_strategy("native" if self._kept_native else "text", why)
+
+
+def _asked(backend: Backend) -> Backend:
+    """Return the backend that asks the server itself."""
+    return backend.wrapped if isinstance(backend, RedactingBackend) else backend
 
 
 def _failed(task: asyncio.Task[None]) -> bool:

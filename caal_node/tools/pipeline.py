@@ -49,6 +49,8 @@ from caal_node.core.events import REASON_CHARS, CallReport, Events, Outcome
 from caal_node.core.prompt_files import sentence
 from caal_node.models.strategies.tool_relevance import relevance_of
 from caal_node.network.guard import refusal_in
+from caal_node.redaction.outgoing import OutgoingRedaction
+from caal_node.spans import tool_span
 from caal_node.tools.argument_check import check_arguments, check_choices, check_units
 from caal_node.tools.call_middleware import CallMiddleware, ToolCallRequest, run_through
 from caal_node.tools.call_scheduler import CallScheduler
@@ -219,14 +221,17 @@ class Pipeline:
         *,
         gates: Gates | None = None,
         redaction: Redaction | None = None,
+        outgoing: OutgoingRedaction | None = None,
         events: Events | None = None,
         timeout_s: float = TOOL_TIMEOUT_S,
     ) -> None:
+        """`outgoing` is for the contents of spans; without it they have none."""
         self.outcomes: Final = CallOutcomes()
         self._data = data
         self._gates = gates or Gates()
         self.redaction: Final = redaction or Redaction()
         """Knows the secrets of the process, which no text of a tool may hold."""
+        self._outgoing: Final = outgoing
         self._scheduler: Final = CallScheduler()
         self.middleware: Final[list[CallMiddleware]] = list(self._gates.middleware or ())
         """The owner's rules. The owner may change the list at any time."""
@@ -394,30 +399,36 @@ class Pipeline:
         began = time.perf_counter()
         outcome: Outcome = "cancelled"
         reason, shown = "", list[str]()
+        failed: BaseException | None = None
         task = asyncio.current_task()
         assert task is not None
         self._under_way.add(task)
-        try:
-            yield shown
-            outcome = "dry_run" if call.is_dry else "ok"
-        except Exception as error:
-            outcome, reason = outcome_of(error), self._reason(error)
-            if isinstance(error, ToolFailure):
-                self._redact_failure(error)
-            elif isinstance(error, ToolError):
-                said = self.redaction.beginning(error.message, OWN_ERROR_CHARS)
-                if (said := self._gates.redact(said)) != error.message:
-                    raise ToolError(said) from None
-            raise
-        finally:
-            self._under_way.discard(task)
-            self.outcomes.note(
-                call.call_id,
-                CallReport(outcome, tuple(call.decisions), reason, "".join(shown)),
-            )
-            took_ms = (time.perf_counter() - began) * 1000
-            tool = call.entry.exposed, call.entry.spec.tier
-            logger.info("tool %s (%s) %s after %d ms", *tool, outcome, took_ms)
+        spec, exposed = call.entry.spec, call.entry.exposed
+        with tool_span(spec, exposed, call.call_id, self._outgoing) as span:
+            span.begin(spec, call.arguments)
+            try:
+                yield shown
+                outcome = "dry_run" if call.is_dry else "ok"
+            except Exception as error:
+                failed = error
+                outcome, reason = outcome_of(error), self._reason(error)
+                if isinstance(error, ToolFailure):
+                    self._redact_failure(error)
+                elif isinstance(error, ToolError):
+                    said = self.redaction.beginning(error.message, OWN_ERROR_CHARS)
+                    if (said := self._gates.redact(said)) != error.message:
+                        raise ToolError(said) from None
+                raise
+            except asyncio.CancelledError as error:
+                failed = error
+                raise
+            finally:
+                self._under_way.discard(task)
+                report = CallReport(outcome, tuple(call.decisions), reason, "".join(shown))
+                self.outcomes.note(call.call_id, report)
+                span.end(report, failed)
+                took_ms = (time.perf_counter() - began) * 1000
+                logger.info("tool %s (%s) %s after %d ms", exposed, spec.tier, outcome, took_ms)
 
     def _reason(self, error: Exception) -> str:
         """Return one line of why a call failed; of what is no words for the model, its kind and

@@ -257,6 +257,9 @@ class PendingRequest(Generic[T]):
         self.future: Final[asyncio.Future[T]] = asyncio.get_running_loop().create_future()
         self.scope: anyio.CancelScope | None = None
         """The scope around its run, while it runs. Cancelling one that is over costs 0.1 ms."""
+        self.context: Final = contextvars.copy_context()
+        """The caller's context, in which it runs: what a caller sets there, such as a trace, is
+        known to the SDK, and no other caller's is."""
         self.retried = False
         """Whether it was handed over a second time, as the server cannot have seen it."""
         if not counts:
@@ -391,7 +394,9 @@ class Connection:
             request: PendingRequest[Any] | None = first
             try:
                 while request is not None and transport.closed is None:
-                    tasks.start_soon(self._run_request, client, transport, request)
+                    request.context.run(
+                        tasks.start_soon, self._run_request, client, transport, request
+                    )
                     request = await self._requests.get()
                 if request is not None and request not in self.running:
                     # It came as the server went: it is for the next connection.

@@ -20,7 +20,7 @@ from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import CallTimeout, ConfigError, ServerUnavailable, UnknownTool
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.status import EventSink, ReloadReport, ServerStatus, ToolsChanged
+from mcp_bridge.core.status import CallRoute, EventSink, ReloadReport, ServerStatus, ToolsChanged
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
 from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.embedders import Embedder
@@ -590,3 +590,9 @@ def _by_name(servers: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
 def _status_of_unused(config: ServerConfig) -> ServerStatus:
     notes = (config.off_because,) if config.off_because else ()
     return ServerStatus(config.name, "off", config.transport, 0, None, None, notes)
+
+
+def route_of(manager: ServerManager, server: str) -> CallRoute | None:
+    """Gives the way that calls of a server take now; None for a server that is not used."""
+    used = manager._servers.get(server)  # pyright: ignore[reportPrivateUsage]  # of this file
+    return None if used is None else used.session.route

@@ -30,7 +30,7 @@ from mcp_bridge.core.errors import CallTimeout, ServerError, ServerStarting, Ser
 from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.sanitize import clean_text, one_line
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
-from mcp_bridge.core.status import CallProgressed, EventSink, ServerStatus, State
+from mcp_bridge.core.status import CallProgressed, CallRoute, EventSink, ServerStatus, State
 from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
 from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
 from mcp_bridge.protocol.tool_results import normalise
@@ -105,6 +105,7 @@ class ConnectionActor:
         self._retry_at: float | None = None
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
+        self._transport: ServerTransport | None = None
         self._closing = False
 
     @property
@@ -117,6 +118,11 @@ class ConnectionActor:
         before, self._failure = self._failure, failure
         if (before is None) != (failure is None):
             self._turned()
+
+    @property
+    def session_id(self) -> str | None:
+        """The id of the last connection's HTTP session."""
+        return self._transport.session_id if self._transport is not None else None
 
     @property
     def start_timeout_s(self) -> float:
@@ -220,7 +226,7 @@ class ConnectionActor:
         self._connection = connection = Connection(
             self._config.name, self._requests, self._limits, ready=self._ready, relist=self._relist
         )
-        transport = self._make_transport(
+        self._transport = transport = self._make_transport(
             self._config, self._limits.max_result_chars, connection.stop
         )
         left: list[PendingRequest[Any]] = []
@@ -358,6 +364,11 @@ class ServerSession:
         """What is wrong, or what a first start takes its time for, and how to fix it, on one
         line; None while nothing is."""
         return self._actor.failure or self._actor.waiting
+
+    @property
+    def route(self) -> CallRoute:
+        """The way that calls take now."""
+        return CallRoute(self.config.transport, self._actor.protocol, self._actor.session_id)
 
     def status(
         self, config: ServerConfig, held: int = 0, added: int = 0, notes: Sequence[str] = ()

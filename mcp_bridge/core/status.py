@@ -73,6 +73,17 @@ class ServerStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class CallRoute:
+    """The way that the calls of one server take now."""
+
+    transport: TransportName
+    protocol: str | None
+    """The protocol version of the last connection."""
+    session_id: str | None
+    """The HTTP session's id at the server; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReloadReport:
     """What a reload changed: exposed names of tools, and failed servers with their reasons."""
 

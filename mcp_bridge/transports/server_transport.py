@@ -270,6 +270,11 @@ class ServerTransport:
             endpoint=config.transport == "sse",
         )
 
+    @property
+    def session_id(self) -> str | None:
+        """The id by which an HTTP server knows the session; None where it gave none."""
+        return self._monitor.session.get(_SESSION[0])
+
     @asynccontextmanager
     async def client(
         self, on_message: MessageHandlerFnT, elicit: ElicitationFnT

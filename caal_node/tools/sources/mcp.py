@@ -18,8 +18,10 @@ from caal_node.context.token_estimate import tools_tokens
 from caal_node.core.errors import ToolBroke, ToolStarting, ToolTimeout, ToolUnavailable
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Effect, Example, ToolSpec
+from caal_node.spans import note_mcp_call
 from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
 from caal_node.tools.table import ToolTable
+from mcp_bridge.connection.manager import route_of
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -170,9 +172,15 @@ class McpToolSource(ToolSource):
             raise ToolUnavailable(str(error)) from error
         except mcp_bridge.BridgeError as error:
             raise ToolBroke(str(error)) from error
+        finally:
+            self._note_route(spec.source)
         if result.is_error:
             raise ToolBroke(str(result.value))
         return result.value
+
+    def _note_route(self, server: str) -> None:
+        if self._manager is not None and (route := route_of(self._manager, server)) is not None:
+            note_mcp_call(route.transport, route.protocol, route.session_id)
 
     def wake(self, specs: Iterable[ToolSpec]) -> None:
         if self._manager is not None:
