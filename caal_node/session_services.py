@@ -30,8 +30,9 @@ from caal_node.config.settings import Settings
 from caal_node.control.listener import AgentTools, ControlListener
 from caal_node.control.messages import ModelReport, ModelRequest, ReloadReport, ReloadRequest
 from caal_node.core.errors import CaalError, ModelError
-from caal_node.core.events import Event, Events, Spoken, TierName
+from caal_node.core.events import Event, Events, Spoken, TierName, Timing
 from caal_node.core.items import UserItem
+from caal_node.metrics import session_metrics
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.models.model_connection import OnRequest
@@ -166,6 +167,9 @@ class SessionServices:
         attributes: Attributes | None = None
         for queue in self._queues:
             self._exit_stack.push_async_callback(queue.aclose)  # after presence, and its last event
+        counted = session_metrics()
+        timed: list[EventListener] = [counted]
+        listeners.append(counted)
         if settings.trace is not None:
             trace = TraceFile(
                 settings.trace.file,
@@ -176,11 +180,17 @@ class SessionServices:
             session.on("function_tools_executed", trace.note_results)
             self._exit_stack.callback(session.off, "function_tools_executed", trace.note_results)
             listeners.append(trace)
-            timing = TurnTiming(session, trace)
-            self._exit_stack.callback(timing.close)
-            with suppress(TypeError):  # an agent without a model has nothing to be measured
-                timing.follow(self._agent.model)
-            self._on_request = trace
+            timed.append(trace)
+
+        def tell(event: Timing) -> None:
+            for each in timed:
+                each(event)
+
+        timing = TurnTiming(session, tell)
+        self._exit_stack.callback(timing.close)
+        with suppress(TypeError):  # an agent without a model has nothing to be measured
+            timing.follow(self._agent.model)
+        self._on_request = tell
         if room is not None:
             self._run_beside("caal-job", keep_job_alive(room))
             transcript = Transcript.of_room(room, show_arguments=settings.room_sees != "names")

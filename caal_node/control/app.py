@@ -1,4 +1,4 @@
-"""The application serves /reload-tools, /model, the Tools API under /api, and /health.
+"""The application serves /reload-tools, /model, the Tools API under /api, /metrics and /health.
 
 Bodies are read by hand (with a cap and a deadline, and by whatever content type), so FastAPI does
 not know of them by itself: each path says what it takes in the OpenAPI document.
@@ -75,6 +75,7 @@ from caal_node.control.room_agents import (
 from caal_node.control.rpc import BUSY
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
+from caal_node.metrics import METRICS_TYPE, CountedRequests, RequestMetrics
 from caal_node.version import __version__
 
 # Work that is done once for all who wait for it, however many they are.
@@ -515,6 +516,9 @@ def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:
         title="caal-node control", version=__version__, lifespan=lifespan, openapi_url=None
     )
 
+    counted = RequestMetrics()
+    app.add_middleware(CountedRequests, metrics=counted)
+
     @app.get("/health", tags=["control"])
     async def health() -> HealthResponse:
         """Whether this process is up. It says nothing about LiveKit or a room."""
@@ -527,6 +531,10 @@ def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:
     @app.get("/api/openapi.json", dependencies=with_token, include_in_schema=False)
     async def openapi() -> dict[str, Any]:
         return app.openapi()
+
+    @app.get("/metrics", dependencies=with_token, include_in_schema=False)
+    async def metrics() -> Response:
+        return Response(counted.text(), media_type=METRICS_TYPE)
 
     @app.exception_handler(RequestRefused)
     async def refused(_: Request, why: RequestRefused) -> JSONResponse:
@@ -558,6 +566,7 @@ def make_app(settings: Settings, rooms: LiveKitRooms) -> FastAPI:
     _ = (
         health,
         openapi,
+        metrics,
         refused,
         invalid,
         http_error,
