@@ -58,6 +58,10 @@ Attributes = Annotated[
     list[str] | None,
     typer.Option("--attribute", metavar="NAME=VALUE", help="One that the participant has."),
 ]
+ControlApi = Annotated[
+    str, typer.Option("--api", metavar="URL", help="The address of caal-node control.")
+]
+CONTROL_API: Final = "http://127.0.0.1:8889"
 AsApi = Annotated[bool, typer.Option("--api", help="As for a request of the Tools API.")]
 
 
@@ -240,6 +244,32 @@ def control(host: str = "127.0.0.1", port: int = 8889) -> None:
     from caal_node.control.app import serve
 
     serve(guard_process(), host, port)
+
+
+@app.command(name="reload")
+def reload_room(
+    room: Annotated[str | None, typer.Argument(help="Without it, every live room.")] = None,
+    say: Annotated[str | None, typer.Option(help="What the agent says when it is done.")] = None,
+    api: ControlApi = CONTROL_API,
+) -> None:
+    """Have a live room's agent list its tools again, by the control API."""
+    from caal_node.cli.control_commands import reload_room as work
+
+    settings = guard_process()
+    raise typer.Exit(_run(lambda: work(settings, api, room, say)))
+
+
+@app.command(name="model")
+def change_model(
+    model: Annotated[str, typer.Argument(help="The model's name on its server.")],
+    room: Annotated[str | None, typer.Argument(help="Needed if several rooms are live.")] = None,
+    api: ControlApi = CONTROL_API,
+) -> None:
+    """Have a live room's agent ask another model, by the control API."""
+    from caal_node.cli.control_commands import change_model as work
+
+    settings = guard_process()
+    _run(lambda: work(settings, api, model, room))
 
 
 @tools_app.callback(invoke_without_command=True)

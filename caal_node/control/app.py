@@ -1,4 +1,4 @@
-"""The application serves /reload-tools, /model, the Tools API under /api, /metrics and /health.
+"""The application serves /reload-tools, /model, /events, /metrics, /health and the Tools API.
 
 Bodies are read by hand (with a cap and a deadline, and by whatever content type), so FastAPI does
 not know of them by itself: each path says what it takes in the OpenAPI document.
@@ -10,14 +10,14 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
@@ -72,6 +72,7 @@ from caal_node.control.room_agents import (
     choose_room,
     choose_rooms,
 )
+from caal_node.control.room_events import RoomEvents
 from caal_node.control.rpc import BUSY
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
@@ -147,6 +148,11 @@ MAX_REQUESTS: Final = 256
 """This many requests with the token may be under way; they share what they can."""
 ANSWERS_AT_ONCE: Final = 16
 """Two hundred who wait for one reload and are answered in one step hold the loop for 40 ms."""
+MAX_EVENT_STREAMS: Final = 16
+"""Streams of events that may be open. Each takes a connection to its room."""
+HEARTBEAT_S: Final = 15.0
+"""Seconds without an event after which a comment keeps the stream's connection open."""
+_UNBUFFERED: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 MAX_CALLS: Final = 32
 """This many of them may be calls, whose bodies and answers are the largest: 1 MiB each. An agent
 runs half as many at once."""
@@ -243,8 +249,37 @@ def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
         report = await _ask(rooms, room, change, ModelReport, CHANGE_S)
         return await _json(ModelResponse(status="changed", room_name=room, **report))
 
-    _ = reload_tools, model  # registered by their decorators
+    streams = Gate(MAX_EVENT_STREAMS)
+
+    @router.get("/events", responses=_errors(), response_class=StreamingResponse)
+    async def events(query: Annotated[RoomQuery, Query()]) -> Response:
+        """The events of a room as they happen, as server-sent events: each `data` is one event of
+        the topic `caal.tools`. The stream ends with the room."""
+        room = await choose_room(rooms, query.room_name)
+        lines = _event_stream(rooms.events(room), streams)
+        await anext(lines)  # so that what goes wrong before the first event has a status
+        return StreamingResponse(lines, media_type="text/event-stream", headers=_UNBUFFERED)
+
+    _ = reload_tools, model, events  # registered by their decorators
     return router
+
+
+async def _event_stream(events: RoomEvents, gate: Gate) -> AsyncGenerator[bytes]:
+    """Yield a comment once the room is joined, then each event, and comments while there is none.
+
+    Raises:
+        RequestRefused: too many streams are open, or the room cannot be joined.
+    """
+    async with AsyncExitStack() as open_:
+        await open_.enter_async_context(asynccontextmanager(gate.__call__)())
+        try:
+            await open_.enter_async_context(events)
+        except (TimeoutError, OSError):
+            raise RequestRefused(503, "LiveKit does not let anybody listen in that room.") from None
+        yield b": open\n\n"
+        async with aclosing(events.lines(HEARTBEAT_S)) as lines:
+            async for line in lines:
+                yield f"data: {line}\n\n".encode() if line else b": idle\n\n"
 
 
 def tool_routes(rooms: LiveKitRooms) -> APIRouter:

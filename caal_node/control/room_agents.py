@@ -20,6 +20,7 @@ from livekit import api
 
 from caal_node.config.settings import Settings
 from caal_node.control.messages import AgentAnswer, AgentRequest, CallFailure, read_answer
+from caal_node.control.room_events import RoomEvents
 from caal_node.control.rpc import (
     MAX_ANSWER_BYTES,
     METHOD,
@@ -157,6 +158,7 @@ class LiveKitRooms:
 
     def __init__(self, url: str, api_key: str, api_secret: str) -> None:
         parts = urlsplit(url)
+        self._ws_url = url
         self._url = urlunsplit(parts._replace(scheme=_HTTP_SCHEMES.get(parts.scheme, parts.scheme)))
         self._key = api_key
         self._secret = api_secret
@@ -198,6 +200,10 @@ class LiveKitRooms:
             await self._api.room.create_room(
                 api.CreateRoomRequest(name=name, empty_timeout=empty_s)
             )
+
+    def events(self, room: str) -> RoomEvents:
+        """Return what reads the events of a room; it joins the room where it is entered."""
+        return RoomEvents(self._ws_url, self._key, self._secret, room)
 
     async def live(self, name: str | None = None) -> Sequence[str]:
         """Return the names of the open rooms, empty ones too; with `name`, that one or none."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Self
 
 from caal_node.control.messages import (
     AGENT_REQUEST,
@@ -25,6 +25,25 @@ from caal_node.control.rpc import (
 )
 
 REPORT = ReloadReport(tool_count=4, added=("get_weather",), changed=("timer",), failed=("files",))
+
+
+class FakeRoomEvents:
+    """The events of a room that then closes."""
+
+    def __init__(self, lines: Sequence[str], broken: Exception | None) -> None:
+        self._lines, self._broken = lines, broken
+
+    async def __aenter__(self) -> Self:
+        if isinstance(self._broken, OSError):
+            raise self._broken
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass
+
+    async def lines(self, idle_s: float) -> AsyncGenerator[str]:
+        for line in self._lines:
+            yield line
 
 
 class FakeRooms(LiveKitRooms):
@@ -49,6 +68,8 @@ class FakeRooms(LiveKitRooms):
         """Each request that has arrived: its room, its agent and what it asks."""
         self.is_open = False
         self.broken: Exception | None = None
+        self.lines: list[str] = []
+        """The events of every room."""
 
     async def __aenter__(self) -> Self:
         self.is_open = True
@@ -61,6 +82,9 @@ class FakeRooms(LiveKitRooms):
         if self.broken is not None:
             raise self.broken
         return [room for room in self.rooms if name in (None, room)]
+
+    def events(self, room: str) -> Any:
+        return FakeRoomEvents(self.lines, self.broken)
 
     async def agents(self, room: str) -> Sequence[str]:
         return self.rooms.get(room, [])

@@ -41,7 +41,7 @@ LAYERS = (
     ("evaluation",),
     ("factories",),
     ("room", "control"),
-    ("page",),
+    ("page", "client"),
     ("answers",),
     ("agent_options", "prompt_builder", "session_services", "tools_on_demand"),
     ("agent",),
