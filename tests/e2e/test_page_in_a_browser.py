@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import pytest_asyncio
 from livekit import api, rtc
 from playwright.async_api import Page, expect
 
@@ -34,7 +35,7 @@ from tests.stand_ins.browser import (
 )
 from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
-pytestmark = [pytest.mark.livekit, pytest.mark.alone]
+pytestmark = [pytest.mark.livekit, pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
 expect.set_options(timeout=CLICK_MS)
 
 START_S = 120.0
@@ -126,7 +127,8 @@ async def up(folder: Path, *, speech: bool = False) -> AsyncGenerator[Up]:
         port = free.getsockname()[1]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LIVEKIT_")}
     async with StandInModel(answer=reply) as model:
-        env = {**kept, "OLLAMA_HOST": model.url, "CAAL_MODEL": model.model}
+        own = {"CAAL_STATE": str(folder / "state"), "CAAL_CONFIG": str(folder / "config")}
+        env = {**kept, **own, "OLLAMA_HOST": model.url, "CAAL_MODEL": model.model}
         if not speech:
             env |= {"CAAL_STT": "none", "CAAL_TTS": "none", "CAAL_VAD": "none"}
         process = await asyncio.create_subprocess_exec(
@@ -152,6 +154,13 @@ async def up(folder: Path, *, speech: bool = False) -> AsyncGenerator[Up]:
             assert [each for each in children if lives(each)] == []
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def here(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Up]:
+    """One `up` for the tests that only type: each page has a room of its own."""
+    async with up(tmp_path_factory.mktemp("up")) as started:
+        yield started
+
+
 def lives(process: psutil.Process) -> bool:
     with suppress(psutil.NoSuchProcess):
         return process.status() != psutil.STATUS_ZOMBIE
@@ -169,8 +178,8 @@ async def write(page: Page, words: str) -> None:
     await box.press("Enter")
 
 
-async def test_typed_words_become_a_card_and_an_answer(tmp_path: Path) -> None:
-    async with up(tmp_path) as here, chromium() as browser, opened(browser, here.link) as page:
+async def test_typed_words_become_a_card_and_an_answer(here: Up) -> None:
+    async with chromium() as browser, opened(browser, here.link) as page:
         assert "#" not in page.url, "the key stays in the address bar"
         await picture(page, "start")
         assert await faults(page) == []
@@ -187,9 +196,9 @@ async def test_typed_words_become_a_card_and_an_answer(tmp_path: Path) -> None:
 
 
 async def test_only_the_button_of_the_page_confirms_and_guests_see_no_arguments(
-    tmp_path: Path,
+    here: Up,
 ) -> None:
-    async with up(tmp_path) as here, chromium() as browser, opened(browser, here.link) as page:
+    async with chromium() as browser, opened(browser, here.link) as page:
         async with page.expect_response("**/page/join") as joined:
             await start(page)
         join = await (await joined.value).json()
@@ -236,8 +245,8 @@ def guest_token(here: Up, room: str) -> str:
     return api.AccessToken(key, secret).with_identity("guest").with_grants(grants).to_jwt()
 
 
-async def test_a_second_browser_without_the_key_is_told_what_to_open(tmp_path: Path) -> None:
-    async with up(tmp_path) as here, chromium() as browser:
+async def test_a_second_browser_without_the_key_is_told_what_to_open(here: Up) -> None:
+    async with chromium() as browser:
         async with opened(browser, here.link.partition("#")[0]) as page:
             await expect(
                 page.get_by_text("Open the link that caal-node up printed")
@@ -248,9 +257,8 @@ async def test_a_second_browser_without_the_key_is_told_what_to_open(tmp_path: P
             await expect(page.get_by_text("Open the printed link")).to_be_visible()
 
 
-async def test_the_keyboard_alone_is_enough_and_so_is_a_phone(tmp_path: Path) -> None:
+async def test_the_keyboard_alone_is_enough_and_so_is_a_phone(here: Up) -> None:
     async with (
-        up(tmp_path) as here,
         chromium() as browser,
         opened(browser, here.link, size=PHONE, dark=True, locale="de-DE") as page,
     ):
@@ -279,8 +287,8 @@ async def test_the_keyboard_alone_is_enough_and_so_is_a_phone(tmp_path: Path) ->
     assert width <= PHONE[0]
 
 
-async def test_cards_outlive_a_lost_connection(tmp_path: Path) -> None:
-    async with up(tmp_path) as here, chromium() as browser, opened(browser, here.link) as page:
+async def test_cards_outlive_a_lost_connection(here: Up) -> None:
+    async with chromium() as browser, opened(browser, here.link) as page:
         await start(page)
         await write(page, LIGHT)
         card = page.get_by_role("article").filter(has_text="Set light")
