@@ -21,7 +21,20 @@ RUN_S = 90
 HELP = ("-h", "--help")
 BOX = re.compile("[\u2500-\u257f]")
 OWN_COMMANDS = (
-    *((), ("init",), ("chat",), ("control",), ("tools",), ("doctor",), ("validate",), ("login",)),
+    *(
+        (),
+        ("init",),
+        ("chat",),
+        ("control",),
+        ("up",),
+        ("page",),
+        ("reload",),
+        ("model",),
+        ("tools",),
+        ("doctor",),
+        ("validate",),
+        ("login",),
+    ),
     *(("download-files",), ("demo",), ("n8n",), ("n8n", "check"), ("n8n", "try"), ("mcp",)),
     *(("mcp", "import"), ("mcp", "inputs"), ("policy",), ("policy", "try"), ("trace",)),
 )

@@ -302,7 +302,7 @@ async def test_cards_outlive_a_lost_connection(here: Up) -> None:
         await expect(card).to_contain_text("done")
         await expect(page.get_by_role("textbox", name="Type a message")).to_be_enabled()
         await write(page, DOOR)
-        await expect(page.get_by_role("button", name="Yes")).to_be_visible()
+        await expect(page.get_by_role("button", name="Yes", exact=True)).to_be_visible()
 
 
 @pytest.mark.speech
