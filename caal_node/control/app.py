@@ -152,6 +152,9 @@ MAX_EVENT_STREAMS: Final = 16
 """Streams of events that may be open. Each takes a connection to its room."""
 HEARTBEAT_S: Final = 15.0
 """Seconds without an event after which a comment keeps the stream's connection open."""
+_EVENT_STREAM: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "The events.", "content": {"text/event-stream": {}}}
+}
 _UNBUFFERED: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 MAX_CALLS: Final = 32
 """This many of them may be calls, whose bodies and answers are the largest: 1 MiB each. An agent
@@ -251,7 +254,7 @@ def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
 
     streams = Gate(MAX_EVENT_STREAMS)
 
-    @router.get("/events", responses=_errors(), response_class=StreamingResponse)
+    @router.get("/events", responses=_EVENT_STREAM | _errors(), response_class=StreamingResponse)
     async def events(query: Annotated[RoomQuery, Query()]) -> Response:
         """The events of a room as they happen, as server-sent events: each `data` is one event of
         the topic `caal.tools`. The stream ends with the room."""

@@ -104,6 +104,7 @@ def test_every_path_answers_as_it_is_described() -> None:
         "POST /api/tools",
         "POST /api/tools/search",
         "POST /reload-tools",
+        "GET /events",
     }
     # An agent in memory has no model to change; that path's own answers are in its own tests.
     assert ("POST /model", 502) in counts
@@ -128,6 +129,7 @@ async def test_the_document_describes_every_path_with_answers_errors_and_example
         ("POST", "/api/tools/search"),
         ("POST", "/reload-tools"),
         ("POST", "/model"),
+        ("GET", "/events"),
     }
     for (method, path), operation in paths.items():
         assert operation["summary"]

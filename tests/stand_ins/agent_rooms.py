@@ -17,6 +17,8 @@ from caal_node.control.messages import (
 )
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.control.rpc import METHOD, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
+from caal_node.core.events import UserSaid, to_json
+from tests.stand_ins.fake_rooms import FakeRoomEvents
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"
 LIVEKIT_BYTES = 15 * 1024
@@ -56,6 +58,9 @@ class AgentRooms(LiveKitRooms):
 
     async def __aexit__(self, *_: object) -> None:
         await self.listener.aclose()
+
+    def events(self, room: str) -> Any:
+        return FakeRoomEvents([to_json(UserSaid("hello"))], None)
 
     async def live(self, name: str | None = None) -> Sequence[str]:
         return [self.name] if name in (None, self.name) else []
