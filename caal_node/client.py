@@ -27,16 +27,17 @@ from caal_node.control.http_api import (
     ReloadsResponse,
     SearchResponse,
 )
-from caal_node.core.errors import CaalError
+from caal_node.core.errors import CaalError, ConfigError
 from caal_node.core.events import Event, from_json
 from caal_node.http_client import UnfitAnswer, open_client, tls_for
 
 ANSWER_MAX_BYTES: Final = 64 << 20
-"""Bytes of an answer: a catalogue of 5,000 tools, and as much of an events stream."""
+"""Bytes of an answer: a catalogue of 5,000 tools. A stream of events ends there, too."""
 CONNECT_S: Final = 5.0
 ANSWER_S: Final = 630.0
 """Seconds for an answer: longer than the API itself waits for an agent."""
 LINE_MAX_CHARS: Final = 131_072
+"""Characters of one event, twice what the API passes on."""
 
 _Answer = TypeVar("_Answer", bound=BaseModel)
 _RELOADED: Final[TypeAdapter[ReloadResponse | ReloadsResponse]] = TypeAdapter(
@@ -63,9 +64,18 @@ class ControlClient:
     Args:
         url: Its address, such as `http://127.0.0.1:8889`.
         token: Its CAAL_CONTROL_TOKEN.
+
+    Raises:
+        ConfigError: the address cannot be one.
     """
 
     def __init__(self, url: str, token: str) -> None:
+        try:
+            is_address = httpx2.URL(url).scheme in ("http", "https") and bool(httpx2.URL(url).host)
+        except httpx2.InvalidURL:
+            is_address = False
+        if not is_address:
+            raise ConfigError(f"{url}: no address of a control API; write http://HOST:PORT")
         self._url: Final = url.rstrip("/")
         self._token: Final = token
         self._http: httpx2.AsyncClient
@@ -160,10 +170,12 @@ class ControlClient:
         Raises:
             ControlApiError: the room cannot be listened to, or the connection broke.
         """
+        opened = False
         try:
             async with self._http.stream(
                 "GET", f"{self._url}/events", params=_room(room)
             ) as response:
+                opened = True
                 if response.status_code != 200:
                     raise _refusal(response.status_code, await response.aread())
                 async with aclosing(_data(response)) as lines:
@@ -173,8 +185,12 @@ class ControlClient:
                         except ValueError:
                             continue
                         yield event
-        except (httpx2.HTTPError, UnfitAnswer) as error:
-            raise self._unreachable() from error
+        except httpx2.HTTPError as error:
+            if not opened:
+                raise self._unreachable() from error
+            raise ControlApiError(
+                f"the events of {self._url} broke off; ask for them again"
+            ) from error
 
     async def _ask(
         self,
@@ -188,7 +204,7 @@ class ControlClient:
             response = await self._http.request(
                 method, f"{self._url}{path}", json=sent, params=query
             )
-        except (httpx2.HTTPError, UnfitAnswer) as error:
+        except httpx2.HTTPError as error:
             raise self._unreachable() from error
         if response.status_code != 200:
             raise _refusal(response.status_code, response.content)

@@ -58,6 +58,8 @@ Attributes = Annotated[
     list[str] | None,
     typer.Option("--attribute", metavar="NAME=VALUE", help="One that the participant has."),
 ]
+PagePort = Annotated[int, typer.Option(min=1, max=65_535)]
+OpenBrowser = Annotated[bool, typer.Option(help="Open the page where there is a desktop.")]
 ControlApi = Annotated[
     str, typer.Option("--api", metavar="URL", help="The address of caal-node control.")
 ]
@@ -214,8 +216,8 @@ def console(context: typer.Context) -> None:
 @app.command()
 def up(
     host: str = "127.0.0.1",
-    port: int = 8890,
-    browser: Annotated[bool, typer.Option(help="Open the page where there is a desktop.")] = True,
+    port: PagePort = 8890,
+    browser: OpenBrowser = True,
 ) -> None:
     """Talk to the agent in the browser: a LiveKit server, the worker and the page, until Ctrl-C."""
     log_to_stderr(logging.WARNING)
@@ -227,8 +229,8 @@ def up(
 @app.command()
 def page(
     host: str = "127.0.0.1",
-    port: int = 8890,
-    browser: Annotated[bool, typer.Option(help="Open the page where there is a desktop.")] = True,
+    port: PagePort = 8890,
+    browser: OpenBrowser = True,
 ) -> None:
     """Serve the page alone, for a LiveKit server and a worker that run already."""
     log_to_stderr(logging.WARNING)

@@ -29,9 +29,11 @@ from caal_node.control.room_agents import LiveKitRooms
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
 from caal_node.models.embedded_engine import EmbeddedEngine
-from caal_node.page.server import make_page_app, new_key
+from caal_node.page.server import make_page_app, new_key, require_page
 from caal_node.weights.gguf import find_gguf
 
+OPEN_S: Final = 0.5
+"""Seconds until the browser is opened: the server answers by then."""
 LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 _NO_SERVER: Final = (
     "there is no LiveKit server: install livekit-server (it is then found on PATH), or Go (it is "
@@ -49,6 +51,7 @@ def run_up(host: str, port: int, *, browser: bool) -> None:
     """
     console = Console(stderr=True, highlight=False)
     settings = guard_process()
+    require_page()
     agent_class(settings.agent)
     require_port(host, port)
     settings = ready_settings(settings)
@@ -65,6 +68,7 @@ def run_page(host: str, port: int, *, browser: bool) -> None:
     """
     console = Console(stderr=True, highlight=False)
     settings = guard_process()
+    require_page()
     require_livekit(settings)
     require_port(host, port)
     with suppress(KeyboardInterrupt):
@@ -143,10 +147,9 @@ async def _with_livekit(settings: Settings, console: Console, open_: AsyncExitSt
 async def _serve(
     settings: Settings, console: Console, host: str, port: int, *, browser: bool
 ) -> None:
-    key = new_key()
-    hosts = LOCAL if is_loopback(host) else ("*",)
+    key, named = new_key(), _name_of(host)
+    hosts = (*LOCAL, named) if is_loopback(host) else ("*",)
     app = make_page_app(settings, LiveKitRooms.of(settings), key=key, hosts=hosts)
-    named = host if is_loopback(host) else _own_name(host)
     link = f"http://{named}:{port}/#key={key}"
     if not is_loopback(host):
         console.print(
@@ -157,12 +160,17 @@ async def _serve(
     console.print("\nTalk to it here (Ctrl-C ends everything):\n")
     console.print(f"  {link}\n", style="bold", markup=False, soft_wrap=True)
     if browser and _has_desktop():
-        asyncio.get_running_loop().call_later(0.5, webbrowser.open, link)
+        loop = asyncio.get_running_loop()
+        # In a thread, as some browsers are waited for.
+        loop.call_later(OPEN_S, loop.run_in_executor, None, webbrowser.open, link)
     await make_server(app, host, port).serve()
 
 
-def _own_name(host: str) -> str:
-    return "localhost" if host in ("0.0.0.0", "::") else host  # noqa: S104 - compared alone
+def _name_of(host: str) -> str:
+    """Return the name of an address in a link."""
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared alone
+        return "localhost"
+    return f"[{host}]" if ":" in host else host
 
 
 def _has_desktop() -> bool:

@@ -20,6 +20,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from caal_node.config.settings import Settings
 from caal_node.control.http_api import (
@@ -261,10 +262,20 @@ def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
         room = await choose_room(rooms, query.room_name)
         lines = _event_stream(rooms.events(room), streams)
         await anext(lines)  # so that what goes wrong before the first event has a status
-        return StreamingResponse(lines, media_type="text/event-stream", headers=_UNBUFFERED)
+        return _EventResponse(lines, media_type="text/event-stream", headers=_UNBUFFERED)
 
     _ = reload_tools, model, events  # registered by their decorators
     return router
+
+
+class _EventResponse(StreamingResponse):
+    """Leaves the room as soon as the response ends, whatever has ended it."""
+
+    body_iterator: AsyncGenerator[bytes]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self.body_iterator):
+            await super().__call__(scope, receive, send)
 
 
 async def _event_stream(events: RoomEvents, gate: Gate) -> AsyncGenerator[bytes]:

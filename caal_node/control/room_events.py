@@ -19,8 +19,11 @@ QUEUE_MESSAGES: Final = 256
 READING_MAX: Final = 64
 """Messages that arrive at the same time; more are left out."""
 MESSAGE_S: Final = 10.0
+"""Seconds for one event to arrive; it normally takes some milliseconds."""
 TOKEN_S: Final = 60.0
+"""Seconds in which the room has to be entered."""
 CONNECT_S: Final = 5.0
+"""Seconds for entering it."""
 
 
 class RoomEvents:
@@ -60,8 +63,11 @@ class RoomEvents:
         try:
             async with asyncio.timeout(CONNECT_S):
                 await self._room.connect(self._url, self._token, options)
-        except rtc.ConnectError as error:
-            raise ConnectionError("LiveKit lets nobody listen there") from error
+        except BaseException as error:
+            await self._room.disconnect()
+            if isinstance(error, rtc.ConnectError):
+                raise ConnectionError("LiveKit lets nobody listen there") from error
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -83,6 +83,12 @@ _KEPT: Final = "public, max-age=31536000, immutable"
 """Files under /assets have a digest of their content in their names."""
 
 
+def require_page(static: Path = STATIC) -> None:
+    """Raises: ConfigError: the page is not built."""
+    if not (static / "index.html").is_file():
+        raise ConfigError("the page is not built; in a clone, run: make page")
+
+
 def new_key() -> str:
     """Return a key for the link of one run."""
     return secrets.token_urlsafe(KEY_BYTES)
@@ -167,8 +173,7 @@ def make_page_app(
     Raises:
         ConfigError: The page is not built, or LiveKit's address or keys are not set.
     """
-    if not (static / "index.html").is_file():
-        raise ConfigError("the page is not built; in a clone, run: make page")
+    require_page(static)
     url, api_key, secret = (
         settings.livekit_url,
         settings.livekit_api_key,

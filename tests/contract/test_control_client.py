@@ -21,7 +21,7 @@ from caal_node.core.errors import ConfigError
 from caal_node.core.events import Spoken, ToolCallEnded, UserSaid, to_json
 from caal_node.room.front_end import TOPIC
 from tests.stand_ins.control_server import TOKEN, control_server
-from tests.stand_ins.fake_rooms import FakeRooms
+from tests.stand_ins.fake_rooms import FakeRoomEvents, FakeRooms
 from tests.stand_ins.livekit_server import LiveKit
 
 NOBODY = "http://127.0.0.1:9"
@@ -73,6 +73,23 @@ async def test_an_api_that_is_not_there_is_told_with_its_fix() -> None:
         with pytest.raises(ControlApiError, match="start it with: caal-node control"):
             await anext(control.events())
     assert gone.value.status == 0
+
+
+@pytest.mark.parametrize("url", ["localhost:8889", "http://", "http://[::1", "ftp://here"])
+def test_what_is_no_address_is_told_with_its_form(url: str) -> None:
+    with pytest.raises(ConfigError, match="write http://HOST:PORT"):
+        ControlClient(url, TOKEN)
+
+
+async def test_events_that_break_off_are_told_as_that_and_the_room_is_left() -> None:
+    rooms = FakeRooms({"kitchen": ["agent"]})
+    rooms.lines = ["x" * 200_000]
+    left = FakeRoomEvents(rooms.lines, None)
+    rooms.events = lambda room: left  # type: ignore[method-assign] -- to see that it is left
+    async with client(rooms) as control:
+        with pytest.raises(ControlApiError, match="broke off; ask for them again"):
+            await anext(control.events("kitchen"))
+    assert left.is_left
 
 
 async def test_events_come_in_order_and_newer_ones_are_left_out() -> None:

@@ -32,6 +32,7 @@ class FakeRoomEvents:
 
     def __init__(self, lines: Sequence[str], broken: Exception | None) -> None:
         self._lines, self._broken = lines, broken
+        self.is_left = False
 
     async def __aenter__(self) -> Self:
         if isinstance(self._broken, OSError):
@@ -39,7 +40,7 @@ class FakeRoomEvents:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        pass
+        self.is_left = True
 
     async def lines(self, idle_s: float) -> AsyncGenerator[str]:
         for line in self._lines:
