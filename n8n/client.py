@@ -149,13 +149,15 @@ class N8nTools:
         arguments: Mapping[str, Any],
         timeout_s: float | None = None,
         on_progress: Callable[[Progress], None] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> CallResult:
         """Call a tool of the last discovery. Raises N8nError.
 
         Without `timeout_s` the deadline is this object's, or what the author's `Takes:` asks for
         if that is more. `on_progress` is told every PROGRESS_S seconds that n8n still works,
         and at once of the steps that a streamed answer tells, four a second at most.
-        Cancelling closes the connection; n8n runs the workflow to its end all the same.
+        `headers` are sent as well, such as the trace that the call belongs to; the webhook's
+        own win. Cancelling closes the connection; n8n runs the workflow to its end all the same.
         """
         tool = self._tools.get(name)
         if tool is None or self._webhook_client is None:
@@ -171,7 +173,7 @@ class N8nTools:
                     self._webhook_base_url,
                     tool,
                     arguments,
-                    headers=self._headers_for(tool),
+                    headers={**(headers or {}), **self._headers_for(tool)},
                     timeout_s=deadline_s,
                     on_answer=answered.append,
                     on_step=on_step,

@@ -262,7 +262,7 @@ def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
         room = await choose_room(rooms, query.room_name)
         lines = _event_stream(rooms.events(room), streams)
         await anext(lines)  # so that what goes wrong before the first event has a status
-        return _EventResponse(lines, media_type="text/event-stream", headers=_UNBUFFERED)
+        return _EventResponse(lines)
 
     _ = reload_tools, model, events  # registered by their decorators
     return router
@@ -271,10 +271,12 @@ def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
 class _EventResponse(StreamingResponse):
     """Leaves the room as soon as the response ends, whatever has ended it."""
 
-    body_iterator: AsyncGenerator[bytes]
+    def __init__(self, events: AsyncGenerator[bytes]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers=_UNBUFFERED)
+        self._events: Final = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with aclosing(self.body_iterator):
+        async with aclosing(self._events):
             await super().__call__(scope, receive, send)
 
 

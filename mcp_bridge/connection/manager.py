@@ -383,6 +383,11 @@ class ServerManager:
             if server is not None and server.session.recalled:
                 self._start_task(f"mcp-wake:{name}", partial(_wake, server.session))
 
+    def route(self, server: str) -> CallRoute | None:
+        """Gives the way that calls of a server take now; None for a server that is not used."""
+        used = self._servers.get(server)
+        return None if used is None else used.session.route
+
     async def call_tool(
         self,
         name: str,
@@ -590,9 +595,3 @@ def _by_name(servers: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
 def _status_of_unused(config: ServerConfig) -> ServerStatus:
     notes = (config.off_because,) if config.off_because else ()
     return ServerStatus(config.name, "off", config.transport, 0, None, None, notes)
-
-
-def route_of(manager: ServerManager, server: str) -> CallRoute | None:
-    """Gives the way that calls of a server take now; None for a server that is not used."""
-    used = manager._servers.get(server)  # pyright: ignore[reportPrivateUsage]  # of this file
-    return None if used is None else used.session.route

@@ -11,11 +11,9 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
@@ -230,12 +228,6 @@ def build_request(tool: WorkflowTool, arguments: Mapping[str, Any]) -> WebhookRe
     return WebhookRequest(path, query, encoded)
 
 
-_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-HOST_HEADERS: Final = ContextVar[Mapping[str, str]]("n8n_host_headers", default=_NO_HEADERS)
-"""What the host sends with the calls that it makes in this context, such as the trace that they
-belong to. A webhook's own headers win."""
-
-
 async def call_webhook(
     client: httpx2.AsyncClient,
     base_url: str,
@@ -255,9 +247,8 @@ async def call_webhook(
     """
     request = build_request(tool, arguments)
     began = time.monotonic()
-    headers = {**HOST_HEADERS.get(), **headers}
     if request.body is not None:
-        headers["content-type"] = "application/json"
+        headers = {**headers, "content-type": "application/json"}
     streams = tool.response_mode == "streaming"
     try:
         async with asyncio.timeout(timeout_s):

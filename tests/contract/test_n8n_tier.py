@@ -208,7 +208,7 @@ async def test_a_run_that_says_nothing_has_ticks_and_no_progress(
 async def test_each_step_is_told_once_however_often_the_run_is_heard_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def steps(*_: Any, on_progress: Any) -> n8n.CallResult:
+    async def steps(*_: Any, on_progress: Any, **__: Any) -> n8n.CallResult:
         for step in (None, "One.", "One.", None, "Two.", "Two."):
             on_progress(n8n.Progress(1.0, 20.0, step))
         return n8n.CallResult("text", "Done.")

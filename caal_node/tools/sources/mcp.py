@@ -21,7 +21,6 @@ from caal_node.core.tool_spec import Effect, Example, ToolSpec
 from caal_node.spans import note_mcp_call
 from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
 from caal_node.tools.table import ToolTable
-from mcp_bridge.connection.manager import route_of
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -179,7 +178,7 @@ class McpToolSource(ToolSource):
         return result.value
 
     def _note_route(self, server: str) -> None:
-        if self._manager is not None and (route := route_of(self._manager, server)) is not None:
+        if self._manager is not None and (route := self._manager.route(server)) is not None:
             note_mcp_call(route.transport, route.protocol, route.session_id)
 
     def wake(self, specs: Iterable[ToolSpec]) -> None:

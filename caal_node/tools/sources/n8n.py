@@ -29,7 +29,6 @@ from caal_node.tools.source import (
     ToolSource,
     VerbatimResult,
 )
-from n8n.calls.call import HOST_HEADERS
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -122,15 +121,14 @@ class N8nToolSource(ToolSource):
         if not self._is_open:
             raise ToolUnavailable("n8n has not been asked for its workflows yet.")
         on_progress = on_progress or _progress_reporter(spec, conversation)
-        sent_with = HOST_HEADERS.set(trace_headers())
         try:
-            result = await self.workflows.call(spec.name, dict(arguments), on_progress=on_progress)
+            result = await self.workflows.call(
+                spec.name, dict(arguments), on_progress=on_progress, headers=trace_headers()
+            )
         except n8n.N8nError as error:
             if error.fix:
                 logger.warning("%s: %s; %s", spec.name, error.kind, error.fix)
             raise failure_of(error) from error
-        finally:
-            HOST_HEADERS.reset(sent_with)
         return VerbatimResult(result.value, result.spoken) if result.spoken else result.value
 
     async def aclose(self) -> None:
