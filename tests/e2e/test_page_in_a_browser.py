@@ -74,6 +74,8 @@ CAAL_TOOL_CALLS=native
 READY = re.compile("Listening|Ready|Ich höre zu|Bereit")
 LIGHT = "turn on the kitchen light"
 DOOR = "unlock the front door"
+TIMER = re.compile("timer for (five|5) minutes")
+"""The recorded request, as speech models write it."""
 
 
 ANSWERS = {
@@ -319,7 +321,7 @@ async def test_spoken_words_are_heard_and_answered_by_voice(tmp_path: Path) -> N
         opened(browser, here.link) as page,
     ):
         await start(page)
-        await expect(page.get_by_text("timer for five minutes").first).to_be_visible()
+        await expect(page.get_by_text(TIMER).first).to_be_visible()
         card = page.get_by_role("article").filter(has_text="Set timer")
         await expect(card).to_contain_text("done")
         await expect(page.get_by_text("Speaking").first).to_be_visible()
