@@ -22,6 +22,7 @@ from weakref import WeakSet
 
 from livekit import rtc
 from livekit.agents import AgentSession, UserInputTranscribedEvent, llm
+from livekit.agents.metrics import LLMMetrics
 from livekit.agents.utils import aio
 from livekit.agents.voice.transcription.filters import filter_emoji
 from livekit.agents.voice.transcription.text_transforms import TextTransforms
@@ -30,9 +31,8 @@ from caal_node.config.settings import Settings
 from caal_node.control.listener import AgentTools, ControlListener
 from caal_node.control.messages import ModelReport, ModelRequest, ReloadReport, ReloadRequest
 from caal_node.core.errors import CaalError, ModelError
-from caal_node.core.events import Event, Events, Spoken, TierName, Timing
+from caal_node.core.events import Event, Events, Spoken, TierName
 from caal_node.core.items import UserItem
-from caal_node.metrics import session_metrics
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.models.model_connection import OnRequest
@@ -48,7 +48,9 @@ from caal_node.room.other_participants import close_to_others, keep_job_alive
 from caal_node.room.presence import EventListener, Presence, ToolOrigin
 from caal_node.room.read_ahead import ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
-from caal_node.room.trace_file import TraceFile, TurnTiming
+from caal_node.telemetry.metrics import request_of, session_metrics
+from caal_node.telemetry.spans import write_cue
+from caal_node.telemetry.trace_file import FLUSH_MS, write_trace
 from caal_node.tools.pipeline import CallOutcomes
 
 logger = logging.getLogger("caal_node")
@@ -101,6 +103,9 @@ class SessionServices:
         self._outcomes = outcomes
         self._events: Final = events
         self._redaction = redaction
+        trace = agent.settings.trace
+        # Now, as a session's own span begins before the agent is in the session.
+        self._trace = None if trace is None else write_trace(trace, redaction)
         self._hooks = None if hooks is None else HookNotifier(hooks)
         self._own_listeners: list[EventListener] = []
         self._queues: list[CallbackQueue] = []
@@ -168,29 +173,14 @@ class SessionServices:
         for queue in self._queues:
             self._exit_stack.push_async_callback(queue.aclose)  # after presence, and its last event
         counted = session_metrics()
-        timed: list[EventListener] = [counted]
-        listeners.append(counted)
-        if settings.trace is not None:
-            trace = TraceFile(
-                settings.trace.file,
-                with_content=settings.trace.content,
-                redaction=self._redaction,
+        listeners += [counted, write_cue]
+        if self._trace is not None:
+            self._exit_stack.push_async_callback(
+                asyncio.to_thread, self._trace.force_flush, FLUSH_MS
             )
-            self._exit_stack.push_async_callback(trace.aclose)
-            session.on("function_tools_executed", trace.note_results)
-            self._exit_stack.callback(session.off, "function_tools_executed", trace.note_results)
-            listeners.append(trace)
-            timed.append(trace)
-
-        def tell(event: Timing) -> None:
-            for each in timed:
-                each(event)
-
-        timing = TurnTiming(session, tell)
-        self._exit_stack.callback(timing.close)
-        with suppress(TypeError):  # an agent without a model has nothing to be measured
-            timing.follow(self._agent.model)
-        self._on_request = tell
+        self._on_request = counted
+        with suppress(TypeError):  # an agent without a model has no requests
+            self._count_requests_of(self._agent.model, counted)
         if room is not None:
             self._run_beside("caal-job", keep_job_alive(room))
             transcript = Transcript.of_room(room, show_arguments=settings.room_sees != "names")
@@ -241,6 +231,18 @@ class SessionServices:
         await self._exit_stack.aclose()
         self._exit_stack = AsyncExitStack()
         self._presence = self._ahead = self._on_request = self._events.hearer = None
+
+    def _count_requests_of(self, model: llm.LLM, counted: OnRequest) -> None:
+        """Count the requests to a model of another LiveKit plugin; ours tells of its own."""
+        if isinstance(model, LLM):
+            return
+
+        def count(metrics: object) -> None:
+            if isinstance(metrics, LLMMetrics):
+                counted(request_of(metrics))
+
+        model.on("metrics_collected", count)
+        self._exit_stack.callback(model.off, "metrics_collected", count)
 
     def note_request(self) -> OnRequest | None:
         """Count a request of the turn, and return who wants to know how long it takes."""

@@ -421,7 +421,7 @@ def trace(
     """Show what each turn's time was spent on, from the end of speech to the last word."""
     if png is not None:
         raise typer.BadParameter("--png was removed; write --svg FILE")
-    from caal_node.cli.trace.command import show_trace
+    from caal_node.cli.trace_pictures import show_trace
 
     if file is None and (trace := guard_process().trace) is not None:
         file = trace.file

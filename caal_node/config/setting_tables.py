@@ -155,7 +155,7 @@ class Cues(GivenTable):
 
 
 class Trace(GivenTable):
-    """The file to which every event is written, as a line of JSON."""
+    """The file to which spans are written, as lines of OTLP's JSON."""
 
     file: Path
     content: bool = False

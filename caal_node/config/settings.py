@@ -334,7 +334,7 @@ class Settings(BaseModel):
     redaction: Redactions = RedactionSettings()
     """What is taken out of texts beside secrets: see docs/security.md."""
     trace: TraceSetting = None
-    """A file to which every event is written, as a line of JSON without any words."""
+    """A file to which LiveKit's spans and ours are written, without any words."""
 
     # The room.
     control_token: Token | None = None

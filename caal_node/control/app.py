@@ -77,7 +77,7 @@ from caal_node.control.room_events import RoomEvents
 from caal_node.control.rpc import BUSY
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
-from caal_node.metrics import METRICS_TYPE, CountedRequests, RequestMetrics
+from caal_node.telemetry.metrics import METRICS_TYPE, CountedRequests, RequestMetrics
 from caal_node.version import __version__
 
 # Work that is done once for all who wait for it, however many they are.

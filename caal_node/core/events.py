@@ -224,27 +224,13 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonSpoke:
-    """A person has spoken, and their words are known and their turn is over. Where they typed,
-    there is none. Times count back from the event."""
-
-    type: ClassVar[str] = "person_spoke"
-    spoke_ms: int
-    """From their first sound to their last."""
-    silent_ms: int
-    """Since their last sound."""
-    transcribed_ms: int | None
-    """From their last sound to the last of the words; None where LiveKit does not say."""
-
-
-@dataclass(frozen=True, slots=True)
 class ModelRequestEnded:
-    """A request to the model is over. Times count from its sending; `took_ms` is up to the event.
+    """A request to the model is over. It is no event: metrics and spans alone are told. Times count
+    from its sending.
 
     The counts are the server's own, None where it told none.
     """
 
-    type: ClassVar[str] = "model_request_ended"
     took_ms: int
     first_ms: int | None
     """To the first piece of the reply, which of a complete one is all of it; None: none came."""
@@ -256,21 +242,8 @@ class ModelRequestEnded:
     completion_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AgentVoice:
-    """The agent's voice has begun, at its first frame of sound, or has ended."""
-
-    type: ClassVar[str] = "agent_voice"
-    sounding: bool
-    heard: bool
-    """Whether there is sound at all: an answer that is only written counts as spoken, too."""
-
-
-Timing: TypeAlias = PersonSpoke | ModelRequestEnded | AgentVoice
-"""Events that only say when something was. They go to the trace alone (docs/operate.md)."""
 Event: TypeAlias = (
-    Timing
-    | UserSaid
+    UserSaid
     | ToolCallStarted
     | ToolProgress
     | ConfirmationAsked

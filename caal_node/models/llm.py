@@ -64,7 +64,7 @@ class ReplyStream(llm.LLMStream):
     gave as LiveKit's time-out, and what runs into it may be tried again, as with other plugins.
     """
 
-    # Each request has a span with an operation and tokens of its own (`caal_node.spans`).
+    # Each request has a span with an operation and tokens of its own (`caal_node.telemetry.spans`).
     _genai_operation_name: ClassVar[str | None] = None
 
     def __init__(

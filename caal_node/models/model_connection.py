@@ -37,7 +37,7 @@ from caal_node.models.reply_attempt import ReplyAttempt, signal_of_error
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
 from caal_node.models.strategies import JsonReplyStrategy
 from caal_node.reply_parser import Event, TextDelta, TextWasThinking
-from caal_node.spans import begin_chat, end_chat
+from caal_node.telemetry.spans import begin_chat, end_chat
 
 # Measures each request to a model's server, beside whoever reads its reply.
 

@@ -50,7 +50,7 @@ from caal_node.core.prompt_files import sentence
 from caal_node.models.strategies.tool_relevance import relevance_of
 from caal_node.network.guard import refusal_in
 from caal_node.redaction.outgoing import OutgoingRedaction
-from caal_node.spans import tool_span
+from caal_node.telemetry.spans import tool_span
 from caal_node.tools.argument_check import check_arguments, check_choices, check_units
 from caal_node.tools.call_middleware import CallMiddleware, ToolCallRequest, run_through
 from caal_node.tools.call_scheduler import CallScheduler

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
-from caal_node.metrics import session_metrics
+from caal_node.telemetry.metrics import session_metrics
 from tests.stand_ins.conversation import conversation
 from tests.stand_ins.fake_rooms import FakeRooms
 from tests.stand_ins.mcp_conversation import WITH_CUES, CueAgent
@@ -28,7 +28,7 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana-dashboard.json"
 A_JOB = """
 from caal_node.core.events import ToolCallEnded, TurnEnded
-from caal_node.metrics import session_metrics
+from caal_node.telemetry.metrics import session_metrics
 tell = session_metrics()
 tell(ToolCallEnded("c1", "lights", "mcp", "timeout", 20_000))
 tell(TurnEnded(1, 2, 900))

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -28,10 +29,12 @@ from caal_node.control.messages import CallTool, ListTools
 from caal_node.core.events import ToolCallEnded, to_json
 from caal_node.factories import make_llm
 from caal_node.room.front_end import Transcript
+from caal_node.telemetry.turn_times import read_trace, turns_of
 from caal_node.testing import AgentConversation
 from tests.recorded_n8n import RecordedN8n
 from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse
 from tests.recorded_n8n.public_api import API_KEY
+from tests.stand_ins.recorded_spans import kept_provider
 from tests.stand_ins.stand_in_model import Asked, Call, StandInModel
 from tests.stand_ins.terminal import clean_environment
 
@@ -226,6 +229,7 @@ def log() -> Any:
 async def test_of_a_conversation_no_output_holds_a_secret(
     whole: bool, tmp_path: Path, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    traced = ExitStack()
     async with StandInModel(answer=answer) as server, EchoingN8n() as instance:
         variables = home(tmp_path, server, instance)
         for name, value in SETTINGS.items():
@@ -237,6 +241,7 @@ async def test_of_a_conversation_no_output_holds_a_secret(
             },
             tmp_path / "no-such-caal.toml",
         )
+        traced.enter_context(kept_provider())
         agent = Leaky(settings=settings, warm=False)
         room: list[str] = []
 
@@ -272,6 +277,7 @@ async def test_of_a_conversation_no_output_holds_a_secret(
             }
         await transcript.aclose()
         await model.aclose()
+    traced.close()
     trace = (tmp_path / "trace.jsonl").read_text(encoding="utf-8")
     outputs |= {"the room": "".join(room), "logs": log.getvalue(), "the trace": trace}
     assert leaks(outputs) == []
@@ -307,13 +313,15 @@ async def test_chat_prints_no_secret(tmp_path: Path) -> None:
     assert leaks({"stdout": done.stdout, "stderr": done.stderr, "the trace": trace}) == []
     assert done.stdout.count('"type":"turn_ended"') == len(TURNS)
     assert "ValueError" in done.stderr
-    assert trace.count('"type":"turn_ended"') == len(TURNS)
+    assert len(turns_of(read_trace(tmp_path / "trace.jsonl"))) == len(TURNS)
 
 
 async def test_no_command_about_tools_prints_a_secret(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs: dict[str, str] = {}
+    traced = ExitStack()
+    traced.enter_context(kept_provider())
 
     async def printed(name: str, command: Awaitable[object]) -> None:
         await command
@@ -329,6 +337,7 @@ async def test_no_command_about_tools_prints_a_secret(
             tried = try_workflow(settings, "secure_lookup", ["id=7"], as_json=as_json)
             await printed(f"n8n try {form}", tried)
         await printed("n8n check", check_instance(settings, as_json=False))
+    traced.close()
     assert leaks(outputs) == []
     assert "mine__show" in outputs["tools as JSON"]
     assert "far" in outputs["doctor as text"]

@@ -60,3 +60,16 @@ def recorded_spans(*, allow_pii: bool = True) -> Generator[RecordedSpans]:
         yield recorded
     finally:
         telemetry.tracer.set_provider(before)
+
+
+@contextmanager
+def kept_provider() -> Generator[None]:
+    """Let what is inside give LiveKit's tracer a provider; then close that, and take it back."""
+    before = telemetry.tracer._tracer_provider  # pyright: ignore[reportPrivateUsage]  # no other way
+    try:
+        yield
+    finally:
+        given = telemetry.tracer._tracer_provider  # pyright: ignore[reportPrivateUsage]  # the same
+        telemetry.tracer.set_provider(before)
+        if given is not before and isinstance(given, TracerProvider):
+            given.shutdown()

@@ -18,7 +18,7 @@ from caal_node.context.token_estimate import tools_tokens
 from caal_node.core.errors import ToolBroke, ToolStarting, ToolTimeout, ToolUnavailable
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Effect, Example, ToolSpec
-from caal_node.spans import note_mcp_call
+from caal_node.telemetry.spans import note_mcp_call
 from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
 from caal_node.tools.table import ToolTable
 

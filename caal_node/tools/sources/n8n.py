@@ -20,7 +20,7 @@ from caal_node.core.errors import (
     ToolUnavailable,
 )
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.spans import trace_headers
+from caal_node.telemetry.spans import trace_headers
 from caal_node.tools.effects import workflow_effect
 from caal_node.tools.source import (
     Arguments,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.cli.trace.command import Bar, Lane, Picture, write_svg
+from caal_node.cli.trace_pictures import Bar, Lane, Picture, write_svg
 from caal_node.core.errors import ConfigError
 
 LANES = (

@@ -24,17 +24,19 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.trace import SpanContext
 
 from caal_node.config.settings import load_settings
 from caal_node.core import private_database
 from caal_node.core.errors import ConfigError as SettingsError
 from caal_node.core.errors import ToolBroke
-from caal_node.core.events import CuePlayed
 from caal_node.core.private_database import open_database
 from caal_node.evaluation.store import EvaluationStore
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.redaction.settings import RedactionSettings
-from caal_node.room.trace_file import TraceFile
+from caal_node.telemetry.trace_file import TraceFile
 from caal_node.toolsets.documents.passage_index import IndexedDocument, PassageIndex
 from caal_node.toolsets.local_files.file_text import Passage
 from caal_node.toolsets.memory import FactFiles
@@ -684,12 +686,11 @@ def test_every_store_is_for_its_user_alone(tmp_path: Path, umask: int) -> None:
         assert stat.S_IMODE(journal.stat().st_mode) == 0o600
         raise OSError("the change is taken back")
 
-    async def trace(folder: Path) -> None:
-        file = TraceFile(
-            folder / "trace.jsonl", redaction=OutgoingRedaction(RedactionSettings(), str)
-        )
-        file(CuePlayed("tool"))
-        await file.aclose()
+    def trace(folder: Path) -> None:
+        file = TraceFile(folder / "trace.jsonl", redaction=OutgoingRedaction(RedactionSettings()))
+        context = SpanContext(1, 2, is_remote=False)
+        assert file.export([ReadableSpan("one", context)]) is SpanExportResult.SUCCESS
+        file.shutdown()
 
     document = IndexedDocument("/a", "a", "a", 1, 1)
     stores: dict[str, Callable[[Path], Any]] = {

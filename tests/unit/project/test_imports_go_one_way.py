@@ -32,7 +32,7 @@ PACKAGES = ("caal_node", "mcp_bridge", "n8n")
 LAYERS = (
     ("core", "own_packages", "version"),
     ("network", "policy", "redaction"),
-    ("config", "http_client", "metrics", "spans"),
+    ("config", "http_client", "telemetry"),
     ("context", "grounding", "language", "reply_parser", "tts_text", "weights"),
     ("livekit_plugin",),
     ("models", "speech"),

@@ -27,7 +27,7 @@ from caal_node.core.events import CallReport, ModelRequestEnded, Verdict
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.redaction.settings import RedactionSettings
-from caal_node.spans import (
+from caal_node.telemetry.spans import (
     CAPTURE_CONTENT,
     begin_chat,
     end_chat,

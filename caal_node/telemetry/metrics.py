@@ -11,6 +11,7 @@ import time
 from functools import cache
 from typing import Final, get_args
 
+from livekit.agents.metrics import LLMMetrics
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     REGISTRY,
@@ -45,7 +46,10 @@ METRICS_TYPE: Final = CONTENT_TYPE_LATEST
 
 
 class SessionMetrics:
-    """An event listener that counts. Every series is there from the beginning, at 0."""
+    """An event listener that counts, requests to the model as well.
+
+    Every series is there from the beginning, at 0.
+    """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         calls = Counter(
@@ -95,7 +99,7 @@ class SessionMetrics:
             registry=registry,
         )
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event | ModelRequestEnded) -> None:
         match event:
             case ToolCallEnded(tier=tier, outcome=outcome, duration_ms=ms):
                 self._calls[tier, outcome].inc()
@@ -119,6 +123,18 @@ class SessionMetrics:
 def session_metrics() -> SessionMetrics:
     """Return the metrics of all conversations of this process."""
     return SessionMetrics()
+
+
+def request_of(metrics: LLMMetrics) -> ModelRequestEnded:
+    """Return what LiveKit measured of a request to a model of another plugin."""
+    return ModelRequestEnded(
+        took_ms=round(metrics.duration * 1000),
+        first_ms=round(metrics.ttft * 1000) if metrics.ttft >= 0 else None,
+        outcome="closed" if metrics.cancelled else "ok",
+        prompt_tokens=metrics.prompt_tokens or None,
+        cached_tokens=metrics.prompt_cached_tokens if metrics.prompt_tokens else None,
+        completion_tokens=metrics.completion_tokens or None,
+    )
 
 
 class RequestMetrics:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
+from livekit.agents.metrics import LLMMetrics
 from prometheus_client import CollectorRegistry, generate_latest
 
 from caal_node.core.events import (
@@ -19,7 +20,7 @@ from caal_node.core.events import (
     ToolCallEnded,
     TurnEnded,
 )
-from caal_node.metrics import SessionMetrics, session_metrics
+from caal_node.telemetry.metrics import SessionMetrics, request_of, session_metrics
 
 
 class Counted:
@@ -93,6 +94,17 @@ def test_no_event_adds_a_series() -> None:
         it.tell(TurnEnded(number, number, number))
     assert it.series() == before
     assert not [line for line in before if "tool_1" in line]
+
+
+def test_a_request_to_a_model_of_another_plugin_is_one_like_ours() -> None:
+    metrics = LLMMetrics(
+        label="x", request_id="r", timestamp=1.0, duration=1.5, ttft=0.4, cancelled=False,
+        completion_tokens=5, prompt_tokens=50, prompt_cached_tokens=10, total_tokens=55,
+        tokens_per_second=1.0,
+    )  # fmt: skip
+    assert request_of(metrics) == ModelRequestEnded(1500, 400, "ok", 50, 10, 5)
+    closed = metrics.model_copy(update={"ttft": -1, "cancelled": True})
+    assert request_of(closed) == ModelRequestEnded(1500, None, "closed", 50, 10, 5)
 
 
 def test_all_sessions_of_a_process_count_in_one_place() -> None:

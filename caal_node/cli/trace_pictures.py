@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -17,125 +17,14 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from caal_node.cli.output import console
-from caal_node.cli.trace.turn_times import (
-    REQUEST,
+from caal_node.core.errors import ConfigError
+from caal_node.telemetry.turn_times import (
     CallTimes,
     RequestTimes,
-    TraceLine,
     TurnTimes,
     read_trace,
-    times_of,
+    turns_of,
 )
-from caal_node.core.errors import ConfigError
-
-# Finds the turns in a trace.
-#
-# A turn is from a person's words (`user`) to `turn_ended`. What its answer needed may stand before
-# its words, since LiveKit may ask the model before a turn is sure to be over, and behind its end.
-
-BETWEEN_MAX: Final = 1_000
-"""Lines between two turns that are kept: those of announcements, of calls over the Tools API."""
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A turn that is being read."""
-
-    number: int
-    user: TraceLine
-    person: TraceLine | None
-    early: list[TraceLine]
-    """Lines before its words, which may be this turn's."""
-    lines: list[TraceLine] = field(default_factory=list[TraceLine])
-    open_calls: set[str] = field(default_factory=set[str])
-
-    def add(self, line: TraceLine) -> None:
-        self.lines.append(line)
-        if line.type == "tool_call_started":
-            self.open_calls.add(line.name("call_id"))
-        elif line.type == "tool_call_ended":
-            self.open_calls.discard(line.name("call_id"))
-
-    def finish(self, behind: Iterable[TraceLine] = ()) -> TurnTimes:
-        """Return the turn; `behind` are the lines between it and the next one."""
-        lines = [*self.early, *self.lines, *self._own(behind)]
-        return times_of(self.number, self.user, self.person, lines)
-
-    def _own(self, behind: Iterable[TraceLine]) -> Iterable[TraceLine]:
-        """Yield what of `behind` began in this turn: the end of its voice, and of its requests."""
-        end = self.lines[-1].time_s if self.lines else self.user.time_s
-        voices = [line for line in self.lines if line.type == "agent_voice"]
-        sounds = bool(voices) and voices[-1].flag("sounding")
-        for line in behind:
-            if line.type == "agent_voice" and sounds and not line.flag("sounding"):
-                sounds = False
-                yield line
-            elif line.type == REQUEST and line.time_s - line.ms("took_ms") < end:
-                yield line
-
-
-class _Session:
-    """The turns of one session, of which one is open at most."""
-
-    def __init__(self) -> None:
-        self._open: _Draft | None = None
-        self._ended: _Draft | None = None
-        """The turn before, which may still get lines."""
-        self._between: deque[TraceLine] = deque(maxlen=BETWEEN_MAX)
-        self._person: TraceLine | None = None
-
-    def read(self, line: TraceLine, number: int) -> tuple[TurnTimes | None, bool]:
-        """Take a line; return a turn that is over, and whether one of this number has begun."""
-        over, began = None, False
-        match line.type:
-            case "user" if self._open is None or not self._open.open_calls:
-                over = self._begin(line, number)
-                began = True
-            case "person_spoke":
-                self._person = line  # its words are the next line of "user"
-            case "turn_ended" if self._open is not None:
-                self._open.add(line)
-                self._ended, self._open = self._open, None
-            case _ if self._open is not None:
-                self._open.add(line)
-            case _:
-                self._between.append(line)
-        return over, began
-
-    def finish(self) -> TurnTimes | None:
-        """Return the last turn. One that has no end ends with its last line."""
-        draft = self._open or self._ended
-        return None if draft is None else draft.finish(() if self._open else self._between)
-
-    def _begin(self, user: TraceLine, number: int) -> TurnTimes | None:
-        over = self.finish()
-        before = self._open or self._ended
-        # Where a person breaks in, the model may be asked before the turn that they end is over.
-        asked = [line for line in before.lines if line.type == REQUEST] if before else []
-        self._open = _Draft(number, user, self._person, [*asked, *self._between])
-        self._between.clear()
-        self._ended = self._person = None
-        return over
-
-
-def turns_of(lines: Iterable[TraceLine]) -> list[TurnTimes]:
-    """Return the turns of a trace, by their numbers, which count from 1 in the whole file.
-
-    Raises:
-        ConfigError: a line is not as it should be; also what `lines` raises.
-    """
-    sessions: dict[str, _Session] = {}
-    turns: list[TurnTimes] = []
-    begun = 0
-    for line in lines:
-        session = sessions.setdefault(line.session, _Session())
-        over, began = session.read(line, begun + 1)
-        begun += began
-        if over is not None:
-            turns.append(over)
-    turns += (last for session in sessions.values() if (last := session.finish()) is not None)
-    return sorted(turns, key=lambda turn: turn.number)
-
 
 # The picture of a turn, before it is drawn: a lane for each thing, with bars and marks in seconds.
 #
@@ -147,8 +36,6 @@ SPEECH_S: Final = 1.0
 LANES_MAX: Final = 24
 """Lanes of one turn: a turn of eight rounds with a call each."""
 TICKS_MAX: Final = 10
-NAMES_SHOWN: Final = 3
-"""Found tools that are named in a lane; the others are counted."""
 LEGEND: Final = "light: waiting; solid: the thing itself; line: first word; 0: end of speech"
 
 
@@ -191,12 +78,11 @@ def picture_of(turn: TurnTimes) -> Picture:
         note = f"words {seconds(known)}, turn {seconds(turn.words_s)}"
         lanes.append(Lane("words", "listening", note, (Bar(0.0, 0.0, turn.words_s),)))
     middle = [
-        *((told.at_s, _told_lane(told.at_s, told.names)) for told in turn.tools_told),
         *(
             (each.begin_s, _request_lane(each, number if len(turn.requests) > 1 else 0))
             for number, each in enumerate(turn.requests, 1)
         ),
-        *((each.begin_s, _call_lane(each, turn.end_s)) for each in turn.calls),
+        *((each.begin_s, _call_lane(each)) for each in turn.calls),
     ]
     if turn.cues:
         kinds = Counter(cue.kind for cue in turn.cues)
@@ -234,33 +120,23 @@ def _request_lane(request: RequestTimes, number: int) -> Lane:
     return Lane("request", label, ", ".join(said), (Bar(begin, first, request.end_s),))
 
 
-def _call_lane(call: CallTimes, turn_end_s: float) -> Lane:
-    end = turn_end_s if call.end_s is None else call.end_s
-    note = "still runs" if call.end_s is None else seconds(end - call.begin_s)
-    if call.outcome not in (None, "ok"):
+def _call_lane(call: CallTimes) -> Lane:
+    note = seconds(call.end_s - call.begin_s)
+    if call.outcome != "ok":
         note += f", {call.outcome}"
-    return Lane("tool", call.tool, note, (Bar(call.begin_s, call.begin_s, end),))
-
-
-def _told_lane(at_s: float, names: tuple[str, ...]) -> Lane:
-    more = len(names) - NAMES_SHOWN
-    shown = ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    return Lane("tool", "tools told", shown, (), (at_s,))
+    return Lane("tool", call.tool, note, (Bar(call.begin_s, call.begin_s, call.end_s),))
 
 
 def _voice_lanes(turn: TurnTimes) -> Iterable[Lane]:
-    if not turn.voices and turn.sentences_s:  # an older trace knows nothing of voices
-        note = f"to be spoken {seconds(turn.sentences_s[0])}"
-        yield Lane("voice", "sentences", note, (), turn.sentences_s)
     if not turn.voices:
         return
-    bars: list[Bar] = []
-    for voice in turn.voices:
-        given = voice.begin_s if voice.given_s is None else min(voice.given_s, voice.begin_s)
-        bars.append(Bar(given, voice.begin_s, turn.end_s if voice.end_s is None else voice.end_s))
+    bars = tuple(
+        Bar(voice.begin_s if voice.given_s is None else voice.given_s, voice.begin_s, voice.end_s)
+        for voice in turn.voices
+    )
     first = turn.voices[0]
-    note = f"from {seconds(first.begin_s)}" + ("" if first.heard else ", written")
-    yield Lane("voice", "voice", note, tuple(bars))
+    note = f"from {seconds(first.begin_s)}" + (", written" if first.given_s is None else "")
+    yield Lane("voice", "voice", note, bars)
 
 
 def seconds(value: float) -> str:

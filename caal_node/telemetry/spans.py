@@ -32,7 +32,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
 from caal_node.core.errors import CaalError
-from caal_node.core.events import CallReport, ModelRequestEnded
+from caal_node.core.events import CallReport, CuePlayed, Event, ModelRequestEnded
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.redaction.outgoing import OutgoingRedaction
 
@@ -154,6 +154,12 @@ def end_chat(span: Span, ended: ModelRequestEnded, error: BaseException | None) 
         span.set_attribute("caal.model.outcome", ended.outcome)
         _fail(span, error)
     span.end()
+
+
+def write_cue(event: Event) -> None:
+    """Write a cue as a span of no length: an event listener."""
+    if isinstance(event, CuePlayed):
+        tracer.start_span("cue", attributes={"caal.cue.kind": event.kind}).end()
 
 
 def _fail(span: Span, error: BaseException | None) -> None:
