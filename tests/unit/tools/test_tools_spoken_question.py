@@ -301,7 +301,7 @@ class ServerAsks(QuestionTask):
     def __init__(self, *fields: Field) -> None:
         self.heard_by = Session()
         question = Question("live", "ask", "Which room?", fields)
-        super().__init__(question, Agent(instructions=""))
+        super().__init__(question, Agent(instructions=""), lambda: None)
         self.given: Answer | None = None
 
     @property
