@@ -423,7 +423,7 @@ def from_json(line: str) -> Event:
 
 
 def _field(written: dict[str, Any]) -> QuestionField:
-    default = written["default"]
-    if isinstance(default, list):
-        default = tuple(cast("list[int]", default))
-    return QuestionField(**{**written, "default": default, "choices": tuple(written["choices"])})
+    for name in ("default", "choices"):
+        if isinstance(written[name], list):
+            written[name] = tuple(cast("list[Any]", written[name]))
+    return QuestionField(**written)

@@ -152,9 +152,11 @@ function Field(props: { field: FormField; place: number; id: string }): JSX.Elem
   );
 }
 
-/** Whether the user has to give a value: the agent takes the default of a field left empty. */
+/** Whether a value has to be given. For what is left empty, the agent takes the default. */
 function isNeeded(field: FormField): boolean {
-  return field.required && field.preset === null;
+  // A default choice is chosen at first, so who takes it away wants another one.
+  const chooses = field.kind === "choice" || field.kind === "choices";
+  return field.required && (chooses || field.preset === null);
 }
 
 function nameOf(place: number): string {

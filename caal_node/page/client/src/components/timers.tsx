@@ -9,7 +9,7 @@ import { countdown, dueWords, timerWords } from "../texts";
 import { Icon, useNow, useTexts } from "./shared";
 
 /** Timers that have room above the conversation. */
-const SHOWN = 6;
+const SHOWN = 4;
 
 export function TimerList(props: {
   conversation: Conversation;
