@@ -119,7 +119,7 @@ def reply(asked: Asked) -> Reply:
     words = last["content"].lower()
     about = next((each for each in CALLS if each in words), "light")
     return (
-        [ANSWERS["door" if "unlocked" in words else about]]
+        [ANSWERS["door" if "unlocked" in words else "clean" if "accept" in words else about]]
         if last["role"] == "tool"
         else [CALLS[about]]
     )
