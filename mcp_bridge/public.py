@@ -13,6 +13,7 @@ from mcp_bridge.core.elicitation import (
     Elicitor,
     Field,
     Question,
+    value_fits,
 )
 from mcp_bridge.core.errors import (
     BadArguments,
@@ -89,4 +90,5 @@ __all__ = [
     "offer",
     "parse_servers",
     "takes_sign_in",
+    "value_fits",
 ]

@@ -10,7 +10,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, get_args
+from typing import Any, ClassVar, Final, Literal, Protocol, TypeAlias, cast, get_args
 
 Outcome: TypeAlias = Literal["ok", "error", "timeout", "refused", "cancelled", "dry_run"]
 Verdict: TypeAlias = Literal["allowed", "refused", "confirmed", "dry_run", "doubted"]
@@ -20,6 +20,8 @@ ConfirmationAnswer: TypeAlias = Literal[
 ]
 """What became of a question whether a call may run; only "yes" lets it. A "correction" says what is
 wanted in its place, and "cancelled" is a question that ended with its turn."""
+QuestionEnd: TypeAlias = Literal["accepted", "declined", "dismissed", "cancelled"]
+"""How a server's question ended: answered, refused, left, or not needed any more."""
 ClaimBecame: TypeAlias = Literal["call", "sentence", "nothing"]
 """What took the place of a claim: its call, an honest sentence, or nothing, as the sentence was
 said already, the model's own call follows, or nobody has asked for it."""
@@ -92,6 +94,52 @@ class ConfirmationEnded:
     tool: str
     answer: ConfirmationAnswer
     by: Literal["words", "button", ""] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionField:
+    """One thing that a server asks for. It is no event, but a part of one."""
+
+    name: str
+    """The key of its value in an answer's `content`."""
+    kind: Literal["text", "number", "integer", "boolean", "choice", "choices"]
+    title: str
+    description: str
+    required: bool
+    """An answer without it is not taken. One that has a `default` may always be left out."""
+    default: str | int | float | bool | tuple[int, ...] | None = None
+    """What is taken where it is left out; of choices, their places in `choices`."""
+    choices: tuple[str, ...] = ()
+    """The words of each choice. An answer names one by its place, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAsked:
+    """A server asks the person something while its tool runs. docs/safety.md says how a form
+    answers."""
+
+    type: ClassVar[str] = "question_asked"
+    call_id: str
+    tool: str
+    question_id: str
+    """It stands for this question alone."""
+    message: str
+    """The question, as it is said. It is empty where the reader may not see it, as in the room by
+    default, and so is `fields`."""
+    fields: tuple[QuestionField, ...] = ()
+    """What is asked for; nothing where yes or no is the whole answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionEnded:
+    """The question is over; `answer` says how, and `by` whether by words, a form or neither."""
+
+    type: ClassVar[str] = "question_ended"
+    call_id: str
+    tool: str
+    question_id: str
+    answer: QuestionEnd
+    by: Literal["words", "form", ""] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +250,35 @@ class ToolSourceChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class SetTimer:
+    """A timer, alarm, reminder or request that is set. It is no event, but a part of one."""
+
+    number: int
+    """It stays the same as long as it is set."""
+    kind: str
+    """`timer`, `alarm`, `reminder` or `request`."""
+    name: str
+    """What it is for; "" where nobody has said."""
+    due: float
+    """When it rings, in seconds of Unix time."""
+    ringing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TimersChanged:
+    """What is set has changed, or somebody has come who may not know it. The event is the whole
+    state, and goes to nobody in the room but a page of the person's own, by default."""
+
+    type: ClassVar[str] = "timers_changed"
+    now: float
+    """The agent's time, in seconds of Unix time, as the reader's clock may show another one."""
+    timers: tuple[SetTimer, ...]
+    """What is set in the home, the next first."""
+    more: int = 0
+    """How many more are set, which are not listed."""
+
+
+@dataclass(frozen=True, slots=True)
 class FactCorrected:
     """A clause of the answer told otherwise than the results do. Nobody has heard it; `heard` says
     what they hear in its place. The reply may be one that LiveKit then threw away."""
@@ -248,12 +325,15 @@ Event: TypeAlias = (
     | ToolProgress
     | ConfirmationAsked
     | ConfirmationEnded
+    | QuestionAsked
+    | QuestionEnded
     | ToolCallEnded
     | CuePlayed
     | Spoken
     | ClaimCorrected
     | SourcesCited
     | ToolSourceChanged
+    | TimersChanged
     | FactCorrected
     | TurnEnded
 )
@@ -276,6 +356,9 @@ class Events:
             self.hearer.emit(event)
 
 
+_PARTS: Final = (Decision, Source, QuestionField, SetTimer)
+
+
 def to_json(event: Event) -> str:
     """Write an event as one line of JSON: `type` first, then the event's fields in order."""
     fields = {f.name: getattr(event, f.name) for f in dataclasses.fields(event)}
@@ -285,7 +368,7 @@ def to_json(event: Event) -> str:
 
 
 def _plain(value: object) -> object:
-    return dataclasses.asdict(value) if isinstance(value, Decision | Source) else str(value)
+    return dataclasses.asdict(value) if isinstance(value, _PARTS) else str(value)
 
 
 _TYPES: Final = {event_type.type: event_type for event_type in get_args(Event)}
@@ -303,6 +386,17 @@ def from_json(line: str) -> Event:
             fields["decisions"] = tuple(Decision(**each) for each in fields["decisions"])
         if "sources" in fields:
             fields["sources"] = tuple(Source(**each) for each in fields["sources"])
+        if "fields" in fields:
+            fields["fields"] = tuple(_field(each) for each in fields["fields"])
+        if "timers" in fields:
+            fields["timers"] = tuple(SetTimer(**each) for each in fields["timers"])
         return _TYPES[fields.pop("type")](**fields)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("this line is no event") from error
+
+
+def _field(written: dict[str, Any]) -> QuestionField:
+    for name in ("default", "choices"):
+        if isinstance(written[name], list):
+            written[name] = tuple(cast("list[Any]", written[name]))
+    return QuestionField(**written)

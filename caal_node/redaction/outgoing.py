@@ -147,13 +147,17 @@ def _record(record: _Record, redact: Callable[[str], str]) -> _Record:
             continue
         if isinstance(value, str | Mapping):
             found: object = _value(value, redact)
-        elif isinstance(value, tuple):  # of dataclasses: the decisions about a call
-            found = tuple([_record(each, redact) for each in cast("tuple[Any, ...]", value)])
+        elif isinstance(value, tuple):  # of dataclasses, as the decisions about a call, or of texts
+            found = tuple([_part(each, redact) for each in cast("tuple[Any, ...]", value)])
         else:
             continue
         if found != value:
             changed[field.name] = found
     return dataclasses.replace(cast("Any", record), **changed) if changed else record
+
+
+def _part(part: Any, redact: Callable[[str], str]) -> Any:
+    return _record(part, redact) if dataclasses.is_dataclass(part) else _value(part, redact)
 
 
 def replaced(text: str, finds: Iterable[tuple[int, int, str]]) -> str:

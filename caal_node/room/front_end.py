@@ -13,6 +13,8 @@ from livekit import rtc
 
 from caal_node.core.events import (
     Event,
+    QuestionAsked,
+    TimersChanged,
     ToolCallEnded,
     ToolCallStarted,
     ToolSourceChanged,
@@ -137,8 +139,8 @@ DRAIN_DEADLINE_S: Final = 3.0
 class Transcript:
     """An event listener that writes the events to the room, one after the other.
 
-    Everyone in the room reads them, so arguments, results and reasons are left out unless
-    `show_arguments` is set.
+    Everyone in the room reads them, so arguments, results, reasons, what a server asks and what
+    timers are set are left out unless `show_arguments` is set.
 
     A task of its own sends them, so that no caller waits. A message that fails or is late is logged
     and skipped. With the queue full a new message is dropped, so that what is sent is a whole
@@ -189,14 +191,11 @@ class Transcript:
     def __call__(self, event: Event) -> None:
         if self._closed:
             return
-        if isinstance(event, ToolCallStarted) and not self._show_arguments:
-            event = dataclasses.replace(event, arguments=None)
-        elif isinstance(event, ToolCallEnded) and not self._show_arguments:
-            event = dataclasses.replace(event, reason="", result="")
-        elif isinstance(event, ToolSourceChanged) and not self._show_arguments:
-            event = dataclasses.replace(event, reason="")
+        shown = event if self._show_arguments else _for_everyone(event)
+        if shown is None:
+            return
         try:
-            self._queue.put_nowait(to_json(event))
+            self._queue.put_nowait(to_json(shown))
         except asyncio.QueueFull:
             if not self._dropped:
                 _log.warning("transcript: the room takes no messages; they are dropped")
@@ -228,3 +227,20 @@ class Transcript:
                 _log.warning("transcript: a message was not sent: %s", type(error).__name__)
             finally:
                 self._queue.task_done()
+
+
+def _for_everyone(event: Event) -> Event | None:
+    """Return what everyone in the room may see of an event; None for nothing."""
+    match event:
+        case ToolCallStarted():
+            return dataclasses.replace(event, arguments=None)
+        case ToolCallEnded():
+            return dataclasses.replace(event, reason="", result="")
+        case ToolSourceChanged():
+            return dataclasses.replace(event, reason="")
+        case QuestionAsked():
+            return dataclasses.replace(event, message="", fields=())
+        case TimersChanged():
+            return None
+        case _:
+            return event

@@ -2,26 +2,34 @@
 
 # pyright: reportUnknownMemberType=false
 # LiveKit leaves the event types of its sessions open, so they are half unknown.
-# LiveKit leaves the types of its sessions open, so they are half unknown.
 
 from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 from livekit.agents import Agent, RunContext, ToolError, function_tool
 from livekit.agents.llm import RawFunctionTool, ToolResult
 
 from caal_node.core.caller import Caller
 from caal_node.core.errors import ToolFailure
-from caal_node.core.events import TierName, ToolProgress
+from caal_node.core.events import (
+    QuestionAsked,
+    QuestionEnd,
+    QuestionEnded,
+    TierName,
+    ToolProgress,
+)
 from caal_node.core.prompt_files import sentence
-from caal_node.tools.caller_of_call import request_of
+from caal_node.tools.caller_of_call import caller_of, request_of
+from caal_node.tools.front_end_answers import FrontEndAnswers, room_of
 from caal_node.tools.pipeline import Pipeline, error_text
+from caal_node.tools.question_form import FORM_CHARS, FieldValue, form_answer, form_fields
 from caal_node.tools.source import Arguments, ToolSource, VerbatimResult
 from caal_node.tools.spoken_question import SpokenQuestion, read_answer
 from caal_node.tools.table import ToolEntry, ToolTable
@@ -60,11 +68,17 @@ def result_of(failure: ToolFailure, redact: Callable[[str], str]) -> VerbatimRes
 # conversation. So `RoomCallConversation.run` runs the call beside that task, which asks what comes
 # up meanwhile. LiveKit's AgentTask holds the conversation while the tool waits: what the person
 # says next is the answer, and neither interrupts the call nor goes to the model. A yes or no is
-# read as one to a call is (`spoken_question.py`), other answers by the functions at the end.
+# read as one to a call is (`spoken_question.py`), other answers by the functions at the end. A
+# front end may show a form meanwhile (`question_form.py`): the first answer counts.
 
 T = TypeVar("T")
 _OpenQuestion: TypeAlias = tuple[Question, asyncio.Future[Answer]]
-FieldValue: TypeAlias = str | int | float | bool | list[str]
+_AnsweredBy: TypeAlias = Literal["words", "form", ""]
+_ENDS: Final[Mapping[type[Answer], QuestionEnd]] = {
+    Accepted: "accepted",
+    Declined: "declined",
+    Dismissed: "dismissed",
+}
 
 MAX_TRIES: Final = 2
 """Tries for each field: whoever was not understood twice is not asked a third time."""
@@ -125,9 +139,41 @@ class RoomCallConversation:
         if self._context.speech_handle.interrupted:
             answer.set_result(Dismissed())  # LiveKit lets nothing be asked for it any more
             return
-        task = QuestionTask(question, self._context.session.current_agent)
-        answer.add_done_callback(lambda _: None if task.done() else task.complete(Declined()))
-        given = await task
+        context, was_asked = self._context, False
+        question_id = secrets.token_hex(8)
+        names = context.function_call.call_id, self._entry.exposed, question_id
+
+        def on_asked() -> None:
+            nonlocal was_asked
+            was_asked = True
+            form.open()
+            fields = form_fields(question)
+            self._pipeline.events.emit(QuestionAsked(*names, question.message, fields))
+
+        def fill_in(message: Mapping[str, Any]) -> bool:
+            if (filled := form_answer(question, message)) is None:
+                return False
+            task.answer(filled, "form")
+            return True
+
+        task = QuestionTask(question, context.session.current_agent, on_asked)
+        form = FrontEndAnswers(
+            room_of(context.session),
+            caller_of(context).participant,
+            {"call_id": names[0], "question_id": question_id},
+            FORM_CHARS,
+            fill_in,
+        )
+        answer.add_done_callback(lambda _: task.answer(Declined(), ""))
+        ended = QuestionEnded(*names, "cancelled")
+        try:
+            given = await task  # it waits until no other question is open
+            if task.by:
+                ended = QuestionEnded(*names, _ENDS[type(given)], task.by)
+        finally:
+            form.close()
+            if was_asked:
+                self._pipeline.events.emit(ended)
         if not answer.done():
             answer.set_result(given)
 
@@ -138,16 +184,28 @@ class QuestionTask(SpokenQuestion[Answer]):
     Optional fields are left to the server's defaults, unless nothing else is asked.
     """
 
-    def __init__(self, question: Question, agent: Agent) -> None:
+    def __init__(self, question: Question, agent: Agent, on_asked: Callable[[], None]) -> None:
+        """`on_asked` is called once the question is really asked."""
         super().__init__(agent)
+        self.by: _AnsweredBy = ""
+        """What has answered; "" where nothing has."""
         self._question: Final = question
+        self._on_asked: Final = on_asked
         required = [field for field in question.fields if field.required]
         self._open_fields: Final[list[Field]] = required or list(question.fields[:1])
         self._asks_several: Final = len(self._open_fields) > 1
         self._content: Final[dict[str, FieldValue]] = {}
         self._tries = 0
 
+    def answer(self, answer: Answer, by: _AnsweredBy) -> None:
+        """End the question with that answer, unless it has ended."""
+        if not self.done():
+            self.by = by
+            self.complete(answer)
+            self.fall_silent()
+
     def begin(self) -> None:
+        self._on_asked()
         self.say(self._question.message)
         if self._asks_several:
             self.say(_question_for(self._open_fields[0]))
@@ -164,13 +222,13 @@ class QuestionTask(SpokenQuestion[Answer]):
     def _take_answer(self, words: str, *, over_question: bool = False) -> str | None:
         """Use the person's words, and return the next question, if there is one."""
         if is_cancellation(words):
-            return self.complete(Dismissed())
+            return self.answer(Dismissed(), "words")
         if not self._open_fields:
             match read_answer(words, self._question.message):
                 case "no" | "correction":
-                    return self.complete(Declined())
+                    return self.answer(Declined(), "words")
                 case "yes" if not over_question:
-                    return self.complete(Accepted({}))
+                    return self.answer(Accepted({}), "words")
                 case _:  # unclear, or a yes to what nobody has heard out
                     return self._repeat(self._question.message if over_question else "")
         if (value := field_value(self._open_fields[0], words, self._question.message)) is None:
@@ -179,12 +237,12 @@ class QuestionTask(SpokenQuestion[Answer]):
         self._tries = 0
         if self._open_fields:
             return _question_for(self._open_fields[0])
-        return self.complete(Accepted(self._content))
+        return self.answer(Accepted(self._content), "words")
 
     def _repeat(self, question: str) -> str | None:
         self._tries += 1
         if self._tries == MAX_TRIES:
-            return self.complete(Dismissed())
+            return self.answer(Dismissed(), "words")
         return f"{sentence('say_again')} {question}".strip()
 
 

@@ -7,9 +7,10 @@ Format: https://modelcontextprotocol.io/specification/2025-11-25/client/elicitat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 Value: TypeAlias = str | int | float | bool | list[str] | None
 Kind: TypeAlias = Literal["text", "number", "integer", "boolean", "choice", "choices"]
@@ -69,3 +70,35 @@ class Elicitor(Protocol):
     """The host's way of asking a person, cancelled when the deadline passes or the call ends."""
 
     async def __call__(self, question: Question) -> Answer: ...
+
+
+def answer_fits(question: Question, content: Mapping[str, Any]) -> bool:
+    """Tells whether `content` fits the question's kinds and choices, and has all that is required.
+
+    Bounds and patterns are the server's to check: a pattern of a stranger's can take for ever.
+    """
+    fields = {field.name: field for field in question.fields}
+    return all(name in fields for name in content) and all(
+        value_fits(field, content[name]) if name in content else not field.required
+        for name, field in fields.items()
+    )
+
+
+def value_fits(field: Field, value: object) -> bool:
+    """Tells whether `value` is of the field's kind, and one of its choices."""
+    allowed = {choice for choice, _ in field.choices}
+    match field.kind:
+        case "text":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+            return finite and not isinstance(value, bool)
+        case "choice":
+            return isinstance(value, str) and value in allowed
+        case "choices":
+            chosen = cast("list[object]", value) if isinstance(value, list) else [None]
+            return all(isinstance(one, str) and one in allowed for one in chosen)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +11,16 @@ from typing import Any, Final, cast
 
 from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
-from mcp_bridge.core.elicitation import Accepted, Answer, Dismissed, Elicitor, Field, Kind, Question
+from mcp_bridge.core.elicitation import (
+    Accepted,
+    Answer,
+    Dismissed,
+    Elicitor,
+    Field,
+    Kind,
+    Question,
+    answer_fits,
+)
 from mcp_bridge.core.sanitize import clean_text
 
 # Whether a question asks for a secret, which no server may ask for in a form.
@@ -219,34 +227,3 @@ def _result(question: Question, answer: Answer) -> ElicitResult:
             return ElicitResult(action="cancel")
         case _:
             return ElicitResult(action="decline")
-
-
-def answer_fits(question: Question, content: Mapping[str, Any]) -> bool:
-    """Tells whether `content` fits the question's kinds and choices, and has all that is required.
-
-    Bounds and patterns are the server's to check: a pattern of a stranger's can take for ever.
-    """
-    fields = {field.name: field for field in question.fields}
-    return all(name in fields for name in content) and all(
-        _is(field, content[name]) if name in content else not field.required
-        for name, field in fields.items()
-    )
-
-
-def _is(field: Field, value: object) -> bool:
-    allowed = {choice for choice, _ in field.choices}
-    match field.kind:
-        case "text":
-            return isinstance(value, str)
-        case "boolean":
-            return isinstance(value, bool)
-        case "integer":
-            return isinstance(value, int) and not isinstance(value, bool)
-        case "number":
-            finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-            return finite and not isinstance(value, bool)
-        case "choice":
-            return value in allowed
-        case "choices":
-            chosen = cast("list[object]", value) if isinstance(value, list) else [None]
-            return all(one in allowed for one in chosen)

@@ -13,6 +13,9 @@ from typing import Any
 
 from caal_node.agent import CaalAgent
 from caal_node.core.events import (
+    QuestionAsked,
+    QuestionEnded,
+    QuestionField,
     ToolCallEnded,
     ToolProgress,
     ToolSourceChanged,
@@ -147,6 +150,15 @@ async def test_a_servers_question_is_asked_and_the_next_words_are_its_answer(
             "one turn"
         )
         assert talk.session.current_agent is talk.agent
+        (asked,) = talk.events_of(QuestionAsked)
+        (ended,) = talk.events_of(QuestionEnded)
+        assert asked.message == "The server live asks: Which room?"
+        assert asked.fields == (QuestionField("room", "text", "room", "", required=True),)
+        assert (ended.question_id, ended.answer, ended.by) == (
+            asked.question_id,
+            "accepted",
+            "words",
+        )
 
 
 async def test_a_person_may_leave_a_question(tmp_path: Path) -> None:
@@ -157,6 +169,7 @@ async def test_a_person_may_leave_a_question(tmp_path: Path) -> None:
         await talk.ask("clean a room")
         assert await talk.ask("Never mind.") == "As you like."
         assert server.chats[1].json["messages"][-1]["content"] == "cancel"
+        assert [end.answer for end in talk.events_of(QuestionEnded)] == ["dismissed"]
 
 
 async def test_a_server_that_dies_in_a_session_is_told_of_and_again_when_it_is_back(

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -63,10 +64,24 @@ class Home(CaalAgent):
         return f"the light in the {room} is {'on' if on else 'off'}"
 
     @function_tool
-    async def set_timer(self, minutes: float) -> str:
+    async def start_timer(self, minutes: float) -> str:
         """Start a timer."""
         return f"the timer runs for {minutes:g} minutes"
 '''
+ASKING = Path(__file__).parents[1] / "stand_ins" / "asking_mcp_server.py"
+"""An MCP server that asks the person during a call."""
+ORDER = {
+    "message": "How shall I clean?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {
+            "room": {"type": "string", "title": "Room", "enum": ["kitchen", "bath"]},
+            "passes": {"type": "integer", "title": "Passes", "default": 1},
+            "wipe": {"type": "boolean", "title": "Wipe as well"},
+        },
+        "required": ["room", "wipe"],
+    },
+}
 SETTINGS = """
 CAAL_AGENT=home:Home
 CAAL_TOOL_CALLS=native
@@ -74,6 +89,9 @@ CAAL_TOOL_CALLS=native
 READY = re.compile("Listening|Ready|Ich höre zu|Bereit")
 LIGHT = "turn on the kitchen light"
 DOOR = "unlock the front door"
+CLEAN = "clean up, please"
+PASTA = "boil the pasta"
+EGGS = "boil the eggs"
 TIMER = re.compile("timer for (five|5) minutes")
 """The recorded request, as speech models write it."""
 
@@ -82,11 +100,16 @@ ANSWERS = {
     "light": "The kitchen light is on.",
     "door": "The door is open.",
     "timer": "The timer runs for five minutes.",
+    "clean": "It is clean.",
 }
 CALLS = {
     "light": Call("set_light", {"room": "kitchen", "on": True}),
     "door": Call("unlock_door", {"door": "front"}),
-    "timer": Call("set_timer", {"minutes": 5}),
+    "timer": Call("start_timer", {"minutes": 5}),
+    "clean": Call("cleaner__open", {}),
+    "pasta": Call("set_timer", {"length": "2 hours", "name": "pasta"}),
+    "eggs": Call("set_timer", {"length": "2 seconds", "name": "eggs"}),
+    "ringing": Call("cancel_timer", {}),
 }
 
 
@@ -96,7 +119,7 @@ def reply(asked: Asked) -> Reply:
     words = last["content"].lower()
     about = next((each for each in CALLS if each in words), "light")
     return (
-        [ANSWERS["door" if "unlocked" in words else about]]
+        [ANSWERS["door" if "unlocked" in words else "clean" if "accept" in words else about]]
         if last["role"] == "tool"
         else [CALLS[about]]
     )
@@ -124,6 +147,11 @@ async def up(folder: Path, *, speech: bool = False) -> AsyncGenerator[Up]:
     (folder / "home.py").write_text(AGENT, encoding="utf-8")
     (folder / ".env").write_text(SETTINGS, encoding="utf-8")
     (folder / ".env").chmod(0o600)
+    (folder / "caal.toml").write_text("[toolsets.timers]\n", encoding="utf-8")
+    (folder / "order.json").write_text(json.dumps(ORDER), encoding="utf-8")
+    cleaner = {"command": sys.executable, "args": [str(ASKING), str(folder / "order.json")]}
+    (folder / "mcp_servers.json").write_text(json.dumps({"cleaner": cleaner}), encoding="utf-8")
+    (folder / "mcp_servers.json").chmod(0o600)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -197,46 +225,146 @@ async def test_typed_words_become_a_card_and_an_answer(here: Up) -> None:
         assert await faults(page) == []
 
 
+@dataclass(frozen=True)
+class Guest:
+    """Somebody else in the page's room, and what they are sent."""
+
+    room: rtc.Room
+    seen: list[dict[str, Any]]
+
+    def seen_of(self, kind: str) -> list[dict[str, Any]]:
+        return [each for each in self.seen if each["type"] == kind]
+
+    async def confirm(self, **message: Any) -> None:
+        await self.room.local_participant.send_text(json.dumps(message), topic="caal.confirm")
+        await asyncio.sleep(1)  # nothing tells of what is ignored
+
+
+@asynccontextmanager
+async def talking_beside_a_guest(here: Up, page: Page) -> AsyncGenerator[Guest]:
+    async with page.expect_response("**/page/join") as joined:
+        await start(page)
+    join = await (await joined.value).json()
+    await expect(page.get_by_text(READY).first).to_be_visible()  # the agent listens to the page
+    guest = Guest(rtc.Room(), [])
+    reading: set[asyncio.Task[None]] = set()
+
+    def on_text(reader: rtc.TextStreamReader, _: str) -> None:
+        async def read() -> None:
+            guest.seen.append({"topic": reader.info.topic, **json.loads(await reader.read_all())})
+
+        reading.add(asyncio.create_task(read()))
+
+    for topic in ("caal.tools", "caal.page"):
+        guest.room.register_text_stream_handler(topic, on_text)
+    await guest.room.connect(join["url"], guest_token(here, join["room"]))
+    try:
+        yield guest
+    finally:
+        await guest.room.disconnect()
+        await asyncio.gather(*reading)
+
+
 async def test_only_the_button_of_the_page_confirms_and_guests_see_no_arguments(
     here: Up,
 ) -> None:
-    async with chromium() as browser, opened(browser, here.link) as page:
-        async with page.expect_response("**/page/join") as joined:
-            await start(page)
-        join = await (await joined.value).json()
-        await expect(page.get_by_text(READY).first).to_be_visible()  # the agent listens to the page
-        guest, seen = rtc.Room(), list[dict[str, object]]()
-        reading: set[asyncio.Task[None]] = set()
-
-        def on_text(reader: rtc.TextStreamReader, _: str) -> None:
-            async def read() -> None:
-                seen.append({"topic": reader.info.topic, **json.loads(await reader.read_all())})
-
-            reading.add(asyncio.create_task(read()))
-
-        for topic in ("caal.tools", "caal.page"):
-            guest.register_text_stream_handler(topic, on_text)
-        await guest.connect(join["url"], guest_token(here, join["room"]))
+    async with (
+        chromium() as browser,
+        opened(browser, here.link) as page,
+        talking_beside_a_guest(here, page) as guest,
+    ):
         await write(page, DOOR)
         card = page.get_by_role("article").filter(has_text="Unlock door")
         await expect(card.get_by_role("button", name="Yes")).to_be_visible()
         await picture(page, "question")
         assert await faults(page) == []
-        asked = next(each for each in seen if each["type"] == "confirmation_asked")
+        (asked,) = guest.seen_of("confirmation_asked")
         answer = {key: asked[key] for key in ("call_id", "arguments_hash")}
-        await guest.local_participant.send_text(
-            json.dumps({**answer, "yes": True}), topic="caal.confirm"
-        )
-        await asyncio.sleep(1)  # nothing tells of what is ignored
+        await guest.confirm(**answer, yes=True)
         await expect(card.get_by_role("button", name="Yes")).to_be_visible()
         await card.get_by_role("button", name="Yes").click()
         await expect(card).to_contain_text("done")
         await expect(page.get_by_text("The door is open.").first).to_be_visible()
-        await guest.disconnect()
-        await asyncio.gather(*reading)
-    assert {each["topic"] for each in seen} == {"caal.tools"}
-    assert [each["arguments"] for each in seen if each["type"] == "tool_call_started"] == [None]
-    assert all(not each.get("result") for each in seen)
+    assert {each["topic"] for each in guest.seen} == {"caal.tools"}
+    assert [each["arguments"] for each in guest.seen_of("tool_call_started")] == [None]
+    assert all(not each.get("result") for each in guest.seen)
+
+
+async def test_a_servers_question_is_a_form_that_the_page_alone_can_fill_in(here: Up) -> None:
+    async with (
+        chromium() as browser,
+        opened(browser, here.link) as page,
+        talking_beside_a_guest(here, page) as guest,
+    ):
+        await write(page, CLEAN)
+        card = page.get_by_role("article").filter(has_text="cleaner server")
+        form = card.get_by_role("form", name="How shall I clean?")
+        await expect(form).to_be_visible()
+        await picture(page, "form")
+        assert await faults(page) == []
+        (asked,) = guest.seen_of("question_asked")
+        names = {key: asked[key] for key in ("call_id", "question_id")}
+        await guest.confirm(**names, content={"room": 0, "wipe": False})
+        send = form.get_by_role("button", name="Send answer")
+        await send.click()  # the browser says that the room is missing
+        await expect(form.get_by_label("Room")).to_be_focused()
+        await form.get_by_label("Room").select_option("bath")
+        await form.get_by_label("Passes").fill("3")
+        await form.get_by_label("Wipe as well").focus()
+        await page.keyboard.press("Space")
+        await page.keyboard.press("Enter")
+        await expect(card).to_contain_text("You answered in the form.")
+        await expect(card).to_contain_text("done")
+        await expect(form).to_have_count(0)
+        await expect(page.get_by_text("It is clean.").first).to_be_visible()
+        await card.get_by_text("Details").click()
+        result = card.get_by_role("definition").filter(has_text="accept")
+        for part in ("bath", "3", "true"):
+            await expect(result).to_contain_text(part)
+        assert await faults(page) == []
+    assert (asked["message"], asked["fields"]) == ("", [])
+    (ended,) = guest.seen_of("question_ended")
+    assert (ended["answer"], ended["by"]) == ("accepted", "form")
+
+
+async def test_a_servers_question_can_be_refused_or_answered_in_words(here: Up) -> None:
+    async with chromium() as browser, opened(browser, here.link) as page:
+        await start(page)
+        await write(page, CLEAN)
+        refuse = page.get_by_role("button", name="Do not answer")
+        await refuse.click()
+        await expect(page.get_by_text("You refused to answer in the form.")).to_be_visible()
+        await expect(refuse).to_have_count(0)
+        await write(page, CLEAN)
+        await expect(refuse).to_be_visible()
+        box = page.get_by_role("textbox", name="Type a message")
+        for words in ("the kitchen", "yes"):
+            await box.fill(words)
+            await box.press("Enter")
+        await expect(page.get_by_text("You answered by voice or text.")).to_be_visible()
+        await expect(refuse).to_have_count(0)
+
+
+async def test_timers_count_down_outlive_a_reload_and_are_stopped_when_they_ring(
+    here: Up,
+) -> None:
+    async with chromium() as browser, opened(browser, here.link) as page:
+        await start(page)
+        await write(page, PASTA)
+        timers = page.get_by_role("region", name="Timers and alarms")
+        pasta = timers.get_by_role("listitem").filter(has_text="pasta")
+        await expect(pasta).to_contain_text(re.compile(r"1:5\d:\d\d"))
+        await page.reload()
+        await start(page)
+        await expect(pasta).to_contain_text(re.compile(r"1:5\d:\d\d"))
+        await write(page, EGGS)
+        eggs = timers.get_by_role("listitem").filter(has_text="eggs")
+        await expect(eggs).to_contain_text("rings now")
+        await picture(page, "timers")
+        assert await faults(page) == []
+        await timers.get_by_role("button", name="Stop").click()
+        await expect(eggs).to_have_count(0)
+        await expect(pasta).to_be_visible()
 
 
 def guest_token(here: Up, room: str) -> str:
@@ -322,7 +450,7 @@ async def test_spoken_words_are_heard_and_answered_by_voice(tmp_path: Path) -> N
     ):
         await start(page)
         await expect(page.get_by_text(TIMER).first).to_be_visible()
-        card = page.get_by_role("article").filter(has_text="Set timer")
+        card = page.get_by_role("article").filter(has_text="Start timer")
         await expect(card).to_contain_text("done")
         await expect(page.get_by_text("Speaking").first).to_be_visible()
         await picture(page, "speaking")

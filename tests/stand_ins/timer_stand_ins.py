@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from caal_node.core.events import CueKind
+from caal_node.core.events import CueKind, Event, Events
 from caal_node.toolsets.base import ToolsetServices
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -31,7 +31,12 @@ class HeardAnnouncer:
         self.cues: list[CueKind | None] = []
         self.is_in_session = True
         self.asked: list[str] = []
+        self.events: list[Event] = []
+        """What the timers tell front ends."""
         self._tells: list[Callable[[], None]] = []
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
 
     async def announce(self, words: str, *, cue: CueKind | None = None) -> bool:
         if self.somebody_is_there:
@@ -114,4 +119,10 @@ class MovedTime:
 
 
 def services_of(folder: Path, announcer: HeardAnnouncer, time: MovedTime) -> ToolsetServices:
-    return ToolsetServices(state=folder, timezone=BERLIN, now=time.now, announcer=announcer)
+    return ToolsetServices(
+        state=folder,
+        timezone=BERLIN,
+        now=time.now,
+        announcer=announcer,
+        events=Events(announcer),
+    )

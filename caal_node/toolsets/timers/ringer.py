@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 from livekit.agents.utils import aio
 
 from caal_node.core.errors import ToolBroke
+from caal_node.core.events import SetTimer, TimersChanged
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.timers.entry import (
     LOST_WORDS,
@@ -46,6 +47,9 @@ GRACE_S: Final = 5.0
 POLL_S: Final = 15.0
 """Seconds between two looks at the file and the clock, as another process may have written, the
 clock may have been set, or the machine may have slept."""
+
+SHOWN_MAX: Final = 50
+"""Entries that front ends are sent; a screen has no room for more."""
 
 _log = logging.getLogger(__name__)
 
@@ -86,6 +90,8 @@ class Ringer:
         self._pause: Final = pause
         self._look = asyncio.Event()
         self._tells = True
+        self._shown: tuple[SetTimer, ...] | None = ()
+        """What front ends were sent last; None where somebody has come who may not know it."""
         self._ringing: dict[int, asyncio.Task[None]] = {}
         self._telling: asyncio.Task[None] | None = None
 
@@ -121,6 +127,7 @@ class Ringer:
 
     def _somebody_came(self) -> None:
         self._tells = True
+        self._shown = None
         self._look.set()
 
     async def _look_after(self) -> float:
@@ -137,10 +144,24 @@ class Ringer:
         if self._tells and (self._telling is None or self._telling.done()):
             self._tells = False
             self._telling = asyncio.create_task(self._tell_missed(), name="caal-timer-tells")
-        waits = [entry.due for entry in await self._store.all() if entry.state == "waiting"]
+        entries = await self._store.all()
+        self._show(entries)
+        waits = [entry.due for entry in entries if entry.state == "waiting"]
         soon = min(waits, default=now + POLL_S) - self._now.timestamp()
         # What is due and was not taken is another room's, whose agent may be gone.
         return min(soon if soon > 0 else GRACE_S, POLL_S)
+
+    def _show(self, entries: Sequence[Entry]) -> None:
+        """Send front ends what is set, if they may not know it."""
+        is_set = [entry for entry in entries if entry.state != "missed"]
+        shown = tuple(
+            SetTimer(*(each.number, each.kind, each.name, each.due), each.state == "ringing")
+            for each in is_set[:SHOWN_MAX]
+        )
+        if shown != self._shown:
+            self._shown = shown
+            more = len(is_set) - len(shown)
+            self._services.emit(TimersChanged(self._now.timestamp(), shown, more))
 
     async def _ring(self, entry: Entry) -> None:
         began, rounds, heard = self._now.timestamp(), 0, False
@@ -169,6 +190,7 @@ class Ringer:
             if self._ringing.pop(entry.number, None) is not None:  # nobody has stopped it
                 with suppress(ToolBroke):
                     await self._end(entry, heard=heard)
+                self._look.set()
 
     async def _end(self, entry: Entry, *, heard: bool) -> None:
         """Forget an entry that has rung, or keep it to be told, or to come again."""

@@ -11,7 +11,11 @@ import pytest
 
 from caal_node.core.events import (
     CuePlayed,
+    QuestionAsked,
+    QuestionField,
+    SetTimer,
     Spoken,
+    TimersChanged,
     ToolCallEnded,
     ToolCallStarted,
     ToolSourceChanged,
@@ -174,6 +178,21 @@ async def test_a_setting_opens_arguments() -> None:
     transcript(STARTED)
     await transcript.aclose()
     assert json.loads(room.got[0])["arguments"] == {"iban": "DE00"}
+
+
+async def test_others_see_that_a_question_is_open_and_neither_its_contents_nor_timers() -> None:
+    field = QuestionField("iban", "text", "DE00", "", required=True)
+    asked = QuestionAsked("c1", "pay", "q1", "To DE00?", (field,))
+    timers = TimersChanged(1.0, (SetTimer(1, "reminder", "pay DE00", 2.0, ringing=False),))
+    for shows, types in ((False, ["question_asked"]), (True, ["question_asked", "timers_changed"])):
+        room = Room()
+        transcript = Transcript(room.send, show_arguments=shows)
+        transcript(asked)
+        transcript(timers)
+        await transcript.aclose()
+        assert [json.loads(text)["type"] for text in room.got] == types
+        assert ("DE00" in "".join(room.got)) is shows
+        assert json.loads(room.got[0])["question_id"] == "q1"
 
 
 class PageRoom:

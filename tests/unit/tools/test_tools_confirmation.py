@@ -29,8 +29,9 @@ from caal_node.policy.rule import Rule
 from caal_node.room.cue_player import SilentCueSink
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
+from caal_node.tools.front_end_answers import FrontEndAnswers, message_of
 from caal_node.tools.middleware import confirmation as confirmation_question
-from caal_node.tools.middleware.confirmation import PRESS_CHARS, ConfirmButton, pressed_of
+from caal_node.tools.middleware.confirmation import PRESS_CHARS, yes_of
 from caal_node.tools.middleware.policy_check import PolicyCheck
 from caal_node.tools.pipeline import Gates
 from caal_node.tools.source import Arguments, ToolListing
@@ -382,9 +383,12 @@ async def test_the_api_names_the_call_and_takes_its_hash_for_a_yes(tool: str) ->
 CALL_ID, HASH = "c1", "0" * 32
 
 
+NAMES = {"call_id": CALL_ID, "arguments_hash": HASH}
+
+
 def press(**changed: Any) -> str:
     """A button's message."""
-    return json.dumps({"call_id": CALL_ID, "arguments_hash": HASH, "yes": True, **changed})
+    return json.dumps({**NAMES, "yes": True, **changed})
 
 
 @pytest.mark.parametrize(
@@ -403,7 +407,8 @@ def press(**changed: Any) -> str:
     ],
 )
 def test_a_button_answers_the_call_that_it_names(message: str, means: bool | None) -> None:
-    assert pressed_of(message, CALL_ID, HASH) is means
+    pressed = message_of(message, NAMES, PRESS_CHARS)
+    assert (None if pressed is None else yes_of(pressed)) is means
 
 
 class Pressed:
@@ -437,8 +442,13 @@ async def test_a_button_counts_for_the_person_who_is_asked_alone(
     presser: str, person: str, presses: list[bool]
 ) -> None:
     room: Any = Pressed(press()[:9], press()[9:])
-    pressed: list[bool] = []
-    button = ConfirmButton(room, person, CALL_ID, HASH, pressed.append)
+    pressed: list[Any] = []
+
+    def take(message: Mapping[str, Any]) -> bool:
+        pressed.append(message["yes"])
+        return True
+
+    button = FrontEndAnswers(room, person, NAMES, PRESS_CHARS, take)
     button.open()
     if room.handler is not None:
         room.handler(room, presser)

@@ -301,7 +301,7 @@ class ServerAsks(QuestionTask):
     def __init__(self, *fields: Field) -> None:
         self.heard_by = Session()
         question = Question("live", "ask", "Which room?", fields)
-        super().__init__(question, Agent(instructions=""))
+        super().__init__(question, Agent(instructions=""), lambda: None)
         self.given: Answer | None = None
 
     @property
@@ -366,3 +366,17 @@ def test_a_yes_over_a_servers_question_is_asked_for_again() -> None:
         return said, task.given
 
     assert run(play()) == ("Sorry, I did not get that. Which room?", Accepted({}))
+
+
+def test_a_form_ends_a_servers_question_and_words_behind_it_count_nothing() -> None:
+    async def play() -> tuple[ServerAsks, list[Speech]]:
+        task = ServerAsks(Field("room", "text", "Room", "", required=True))
+        await task.on_enter()
+        task.answer(Accepted({"room": "bath"}), "form")
+        task.answer(Declined(), "words")
+        await task.on_exit()
+        return task, task.heard_by.said
+
+    task, said = run(play())
+    assert (task.given, task.by) == (Accepted({"room": "bath"}), "form")
+    assert said[-1].interrupted, "the question is broken off"

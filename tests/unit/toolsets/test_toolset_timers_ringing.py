@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from caal_node.core.errors import InvalidArguments
+from caal_node.core.events import TimersChanged, from_json, to_json
 from caal_node.toolsets.timers import Timers, TimersOptions, ringer
 from caal_node.toolsets.timers.entry import Entry
 from caal_node.toolsets.timers.ringer import GRACE_S, LEASE_S, RING_EVERY_S, TIMER_RINGS_S
@@ -374,3 +375,65 @@ def test_requests_are_kept_only_where_the_owner_has_said_so() -> None:
     names = {tool.id for tool in Timers().tools}
     assert "schedule" not in names
     assert {tool.id for tool in Timers(TimersOptions(requests=True)).tools} == names | {"schedule"}
+
+
+def shown(announcer: HeardAnnouncer) -> list[list[tuple[str, bool]]]:
+    """The names in each event for front ends, and whether they ring."""
+    changes = [event for event in announcer.events if isinstance(event, TimersChanged)]
+    return [[(each.name, each.ringing) for each in event.timers] for event in changes]
+
+
+async def test_front_ends_are_told_what_is_set_and_what_rings_when_that_changes(
+    start: Start, time: MovedTime
+) -> None:
+    timers, announcer = await start()
+    await timers.set_timer(length="10 minutes", name="pasta")
+    await time.pass_by(300)
+    assert shown(announcer) == [[("pasta", False)]], "nothing is sent while it runs"
+    event = announcer.events[-1]
+    assert isinstance(event, TimersChanged)
+    assert event.timers[0].due - event.now == pytest.approx(600)
+    await time.pass_by(301)
+    assert shown(announcer)[1:] == [[("pasta", True)]]
+    await timers.cancel_timer()
+    await time.settled()
+    assert shown(announcer)[2:] == [[]]
+
+
+async def test_front_ends_are_told_that_a_timer_has_rung_to_its_end(
+    start: Start, time: MovedTime
+) -> None:
+    timers, announcer = await start()
+    await timers.set_timer(length="5 seconds", name="pasta")
+    await time.pass_by(5 + TIMER_RINGS_S + 1)
+    assert shown(announcer) == [[("pasta", False)], [("pasta", True)], []]
+
+
+async def test_who_comes_late_is_told_what_is_set(start: Start, time: MovedTime) -> None:
+    timers, announcer = await start()
+    await timers.set_timer(length="10 minutes", name="pasta")
+    await time.pass_by(60)
+    announcer.arrive()
+    await time.settled()
+    assert shown(announcer) == [[("pasta", False)]] * 2
+
+
+async def test_what_another_room_sets_is_shown_here_too(start: Start, time: MovedTime) -> None:
+    bath, _ = await start("bath")
+    _, announcer = await start("kitchen")
+    await bath.set_timer(length="10 minutes", name="pasta")
+    await time.pass_by(20)
+    assert shown(announcer) == [[("pasta", False)]]
+
+
+async def test_front_ends_are_sent_as_many_as_a_screen_has_room_for(
+    start: Start, time: MovedTime
+) -> None:
+    timers, announcer = await start()
+    for minutes in range(1, ringer.SHOWN_MAX + 3):
+        await timers.set_timer(length=f"{minutes} minutes")
+        await time.settled()
+    event = announcer.events[-1]
+    assert isinstance(event, TimersChanged)
+    assert (len(event.timers), event.more) == (ringer.SHOWN_MAX, 2)
+    assert from_json(to_json(event)) == event

@@ -19,6 +19,11 @@ interface Script {
   readonly heard: string;
   readonly clean: string;
   readonly cleaning: string;
+  readonly asks: string;
+  readonly rooms: readonly string[];
+  readonly fields: readonly [string, string, string, string, string];
+  readonly more: string;
+  readonly again: string;
 }
 
 const EN: Script = {
@@ -34,6 +39,11 @@ const EN: Script = {
   heard: "Rain is likely from about two o'clock",
   clean: "Vacuum the living room, please.",
   cleaning: "Sofa side done, now the carpet",
+  asks: "The server home asks: How shall I clean?",
+  rooms: ["Kitchen", "Living room", "Hall"],
+  fields: ["Rooms", "Power", "Passes", "Wipe as well", "Note for the log"],
+  more: "More passes take longer and empty the battery.",
+  again: "The server home asks: The bin is full. Shall I go on?",
 };
 
 const DE: Script = {
@@ -49,6 +59,11 @@ const DE: Script = {
   heard: "Ab etwa zwei Uhr regnet es wahrscheinlich",
   clean: "Bitte saug das Wohnzimmer.",
   cleaning: "Sofaseite fertig, jetzt der Teppich",
+  asks: "Der Server home fragt: Wie soll ich putzen?",
+  rooms: ["Küche", "Wohnzimmer", "Flur"],
+  fields: ["Räume", "Stärke", "Durchgänge", "Auch wischen", "Notiz fürs Protokoll"],
+  more: "Mehr Durchgänge dauern länger und leeren den Akku.",
+  again: "Der Server home fragt: Der Behälter ist voll. Soll ich weitermachen?",
 };
 
 class Stage {
@@ -157,6 +172,23 @@ class Stage {
       .event(48.5, { type: "turn_ended", rounds: 1, requests: 2, duration_ms: 3500 });
   }
 
+  /** A server asks something during a call. */
+  asks(secondsAgo: number, callId: string, message: string, fields: readonly object[]): this {
+    return this.event(secondsAgo, {
+      type: "question_asked",
+      call_id: callId,
+      tool: "home__clean_room",
+      question_id: `${callId}-question`,
+      message,
+      fields,
+    }).agent("listening", "tool", "home__clean_room");
+  }
+
+  filledIn(callId: string): this {
+    const key = this.state.keyOfCall.get(callId) ?? "";
+    return this.act({ type: "filled_in", key, at: NOW - 1_000 });
+  }
+
   lost(problem: Problem): this {
     return this.act({ type: "lost", problem });
   }
@@ -211,6 +243,70 @@ const SCENES: Record<string, (stage: Stage, script: Script) => Stage> = {
       })
       .says(2.5, "agent", script.question)
       .agent("listening", "tool", "unlock_door"),
+  form: (stage, script) => {
+    const { rooms, fields } = script;
+    const field = (place: number, kind: string, more: object = {}) => ({
+      name: `f${place}`,
+      kind,
+      title: fields[place],
+      description: "",
+      required: false,
+      default: null,
+      choices: [],
+      ...more,
+    });
+    return stage
+      .connected()
+      .says(6, "user", script.clean)
+      .starts(5, "c10", "home__clean_room", "home", { room: "living room" })
+      .asks(4, "c10", script.asks, [
+        field(0, "choices", { required: true, choices: rooms, default: [1] }),
+        field(1, "choice", { required: true, choices: ["1", "2", "3"] }),
+        field(2, "integer", { description: script.more, default: 2 }),
+        field(3, "boolean", { default: true }),
+        field(4, "text"),
+      ]);
+  },
+  form_without_fields: (stage, script) =>
+    stage
+      .connected()
+      .earlier()
+      .says(16, "user", script.clean)
+      .starts(15, "c11", "home__clean_room", "home", { room: "hall" })
+      .asks(14, "c11", script.asks, [])
+      .event(9, {
+        type: "question_ended",
+        call_id: "c11",
+        tool: "home__clean_room",
+        question_id: "c11-question",
+        answer: "declined",
+        by: "form",
+      })
+      .ends(8, "c11", "home__clean_room", "home", 7000, { outcome: "refused" })
+      .starts(5, "c12", "home__clean_room", "home", { room: "kitchen" })
+      .asks(4, "c12", script.again, [])
+      .filledIn("c12"),
+  timers: (stage) =>
+    stage
+      .connected()
+      .earlier()
+      .event(1, {
+        type: "timers_changed",
+        now: NOW / 1000 - 1,
+        timers: [
+          { number: 1, kind: "timer", name: "pasta", due: NOW / 1000 - 8, ringing: true },
+          { number: 2, kind: "timer", name: "", due: NOW / 1000 + 545, ringing: false },
+          { number: 3, kind: "alarm", name: "", due: NOW / 1000 + 79_200, ringing: false },
+          {
+            number: 4,
+            kind: "reminder",
+            name: "call the plumber about the tap in the small bathroom",
+            due: NOW / 1000 + 9_000,
+            ringing: false,
+          },
+        ],
+        more: 2,
+      }),
   failed: (stage, script) =>
     stage
       .connected()

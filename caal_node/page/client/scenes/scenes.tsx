@@ -27,6 +27,7 @@ const actions: Actions = {
   setSettings: () => undefined,
   send: () => Promise.resolve(true),
   answer: () => undefined,
+  fillIn: () => undefined,
   levels: () => ({ microphone: 0.55, agent: 0.8 }),
 };
 

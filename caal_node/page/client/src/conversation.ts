@@ -9,8 +9,12 @@ import type {
   ArgumentPart,
   Became,
   Decision,
+  FilledBy,
+  FormField,
   Incoming,
   Outcome,
+  QuestionEnd,
+  SetTimer,
   Source,
   Tier,
 } from "./incoming";
@@ -66,6 +70,27 @@ export interface Question {
   readonly by: AnsweredBy;
 }
 
+/** What a server asks while its tool runs. */
+export interface Form {
+  readonly id: string;
+  /** "" where only somebody else may see it. */
+  readonly message: string;
+  readonly fields: readonly FormField[];
+  /** When the answer was sent; null before. */
+  readonly sentAt: number | null;
+  readonly failed: boolean;
+  readonly end: QuestionEnd | null;
+  readonly by: FilledBy;
+}
+
+export interface Timers {
+  readonly set: readonly SetTimer[];
+  /** How many more are set. */
+  readonly more: number;
+  /** How far the agent's clock is ahead of this one, in ms. */
+  readonly ahead: number;
+}
+
 export interface Call {
   readonly key: string;
   readonly callId: string;
@@ -86,6 +111,7 @@ export interface Call {
     readonly message: string;
   } | null;
   readonly question: Question | null;
+  readonly form: Form | null;
   readonly decisions: readonly Decision[];
   readonly reason: string;
   readonly result: string;
@@ -154,6 +180,7 @@ export interface Conversation {
   readonly calls: ReadonlyMap<string, Call>;
   readonly turns: readonly Turn[];
   readonly sourcesDown: ReadonlyMap<string, string>;
+  readonly timers: Timers;
   readonly news: readonly News[];
   /** The newest call of each id: a model may count its ids anew. */
   readonly keyOfCall: ReadonlyMap<string, string>;
@@ -185,7 +212,9 @@ export type Action =
   | { type: "microphone"; microphone: Microphone }
   | { type: "sound_blocked"; blocked: boolean }
   | { type: "answering"; key: string; yes: boolean; at: number }
-  | { type: "answer_failed"; key: string };
+  | { type: "answer_failed"; key: string }
+  | { type: "filled_in"; key: string; at: number }
+  | { type: "form_failed"; key: string };
 
 /** Entries kept; the oldest go first. */
 export const ENTRIES = 300;
@@ -200,6 +229,8 @@ const ID_CHARS = 200;
 const SAME_WORDS_MS = 15_000;
 const NO_AGENT: Agent = { present: false, state: "", caalState: "", tool: "" };
 
+const NO_TIMERS: Timers = { set: [], more: 0, ahead: 0 };
+
 export const EMPTY: Conversation = {
   phase: "start",
   problem: null,
@@ -211,6 +242,7 @@ export const EMPTY: Conversation = {
   calls: new Map(),
   turns: [],
   sourcesDown: new Map(),
+  timers: NO_TIMERS,
   news: [],
   keyOfCall: new Map(),
   ownEvents: false,
@@ -235,6 +267,7 @@ export function reduce(state: Conversation, action: Action): Conversation {
         problem: null,
         agent: NO_AGENT,
         agentAwaitedAt: action.at,
+        timers: NO_TIMERS,
         ownEvents: false,
         shared: [],
       };
@@ -252,6 +285,7 @@ export function reduce(state: Conversation, action: Action): Conversation {
         agent: NO_AGENT,
         agentAwaitedAt: null,
         soundBlocked: false,
+        timers: NO_TIMERS,
       });
       const wasThere = state.phase === "connected" || state.phase === "reconnecting";
       return wasThere ? withEntry(lost, { kind: "gap", back: false }) : lost;
@@ -270,6 +304,10 @@ export function reduce(state: Conversation, action: Action): Conversation {
       );
     case "answer_failed":
       return withQuestion(state, action.key, (question) => ({ ...question, sent: null }));
+    case "filled_in":
+      return withForm(state, action.key, (form) => ({ ...form, sentAt: action.at, failed: false }));
+    case "form_failed":
+      return withForm(state, action.key, (form) => ({ ...form, sentAt: null, failed: true }));
   }
 }
 
@@ -278,10 +316,14 @@ export function runningCalls(state: Conversation): Call[] {
   return [...state.calls.values()].filter((call) => call.outcome === null);
 }
 
-/** Return the newest call that waits for the user's yes or no. */
+/** Return the newest call that waits for the user's answer. */
 export function openQuestion(state: Conversation): Call | null {
-  const waiting = runningCalls(state).filter((call) => call.question?.answer === null);
-  return waiting.at(-1) ?? null;
+  return runningCalls(state).filter(isAsking).at(-1) ?? null;
+}
+
+/** Whether a call waits for a yes or no, or for what its server asks. */
+export function isAsking(call: Call): boolean {
+  return call.question?.answer === null || call.form?.end === null;
 }
 
 function withEntry(state: Conversation, entry: NewEntry): Conversation {
@@ -324,6 +366,22 @@ function withQuestion(
   return withCall(state, { ...call, question: change(call.question) });
 }
 
+function withForm(state: Conversation, key: string, change: (form: Form) => Form): Conversation {
+  const call = state.calls.get(key);
+  if (!call?.form || call.form.end !== null) return state;
+  return withCall(state, { ...call, form: change(call.form) });
+}
+
+/** Return a call whose questions are over, as nobody answers them any more. */
+function withoutQuestions(call: Call): Call {
+  const { question, form } = call;
+  return {
+    ...call,
+    question: question?.answer === null ? { ...question, answer: "cancelled", by: "" } : question,
+    form: form?.end === null ? { ...form, end: "cancelled", by: "" } : form,
+  };
+}
+
 function withTurn(state: Conversation, change: (turn: Turn) => Turn): Conversation {
   const turn = state.turns.at(-1);
   if (!turn || turn.endedAt !== null) return state;
@@ -336,11 +394,11 @@ function forgetRunning(state: Conversation): Conversation {
   if (running.length === 0) return state;
   const calls = new Map(state.calls);
   for (const call of running) {
-    const question: Question | null =
-      call.question?.answer === null
-        ? { ...call.question, answer: "cancelled", by: "" }
-        : call.question;
-    calls.set(call.key, { ...call, outcome: "unknown", endedAt: call.startedAt, question });
+    calls.set(call.key, {
+      ...withoutQuestions(call),
+      outcome: "unknown",
+      endedAt: call.startedAt,
+    });
   }
   return { ...state, calls };
 }
@@ -410,18 +468,36 @@ function happened(state: Conversation, event: Incoming, at: number): Conversatio
         by: event.by,
       }));
     }
+    case "question_asked": {
+      const [known, call] = callOf(state, event, at);
+      if (call.outcome !== null) return state;
+      const { questionId, message, fields } = event;
+      if (call.form?.id === questionId && (call.form.message || !message)) return state;
+      const form: Form = {
+        id: questionId,
+        message,
+        fields,
+        sentAt: null,
+        failed: false,
+        end: null,
+        by: "",
+      };
+      return withNews(withCall(known, { ...call, form }), { kind: "question", text: message });
+    }
+    case "question_ended": {
+      const key = state.keyOfCall.get(event.callId) ?? "";
+      const { questionId, answer, by } = event;
+      return withForm(state, key, (form) =>
+        form.id === questionId ? { ...form, end: answer, by } : form,
+      );
+    }
     case "tool_call_ended": {
       const [known, call] = callOf(state, event, at - event.durationMs);
       if (call.outcome !== null && call.outcome !== "unknown" && !event.reason && !event.result) {
         return state;
       }
-      const question: Question | null =
-        call.question?.answer === null
-          ? { ...call.question, answer: "cancelled", by: "" }
-          : call.question;
       const ended = withCall(known, {
-        ...call,
-        question,
+        ...withoutQuestions(call),
         tier: event.tier,
         outcome: event.outcome,
         durationMs: event.durationMs,
@@ -444,6 +520,10 @@ function happened(state: Conversation, event: Incoming, at: number): Conversatio
       return withEntry(state, { kind: "sources", sources: event.sources });
     case "tool_source":
       return sourceChanged(state, event.source, event.state === "down", event.reason);
+    case "timers_changed": {
+      const { now, timers, more } = event;
+      return { ...state, timers: { set: timers, more, ahead: now > 0 ? now - at : 0 } };
+    }
     case "turn_ended":
       return withTurn(state, (turn) => ({
         ...turn,
@@ -508,6 +588,7 @@ function withNewCall(state: Conversation, call: NewCall, at: number): [Conversat
     outcome: null,
     progress: null,
     question: null,
+    form: null,
     decisions: [],
     reason: "",
     result: "",
@@ -565,7 +646,8 @@ function openTurn(state: Conversation, at: number): Conversation {
 function answersQuestion(state: Conversation): boolean {
   const turn = state.turns.at(-1);
   if (!turn || turn.endedAt !== null) return false;
-  return runningCalls(state).some((call) => call.turn === turn.n && call.question !== null);
+  return runningCalls(state).some((call) => call.turn === turn.n && (call.question !== null || call.form !== null),
+  );
 }
 
 /** Begin a turn; one in which nothing has happened yet goes on with the newer words. */

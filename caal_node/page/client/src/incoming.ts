@@ -7,6 +7,8 @@ export type Outcome = "ok" | "error" | "timeout" | "refused" | "cancelled" | "dr
 export type Tier = "agent" | "n8n" | "mcp";
 export type Answer = "yes" | "no" | "correction" | "unclear" | "silence" | "cancelled";
 export type AnsweredBy = "words" | "button" | "";
+export type QuestionEnd = "accepted" | "declined" | "dismissed" | "cancelled";
+export type FilledBy = "words" | "form" | "";
 export type Became = "call" | "sentence" | "nothing";
 export type CueKind = "tool" | "agent" | "error" | "tick" | "ring";
 
@@ -22,6 +24,32 @@ export interface Source {
   readonly href: string;
   /** The host of the URL, or what the agent calls the place. */
   readonly site: string;
+}
+
+export type FieldKind = "text" | "number" | "integer" | "boolean" | "choice" | "choices";
+
+/** One thing that a server asks for. */
+export interface FormField {
+  /** The key of its value in the answer. */
+  readonly name: string;
+  readonly kind: FieldKind;
+  readonly title: string;
+  readonly description: string;
+  readonly required: boolean;
+  /** What is taken where it is left out; of choices, their places. */
+  readonly preset: string | number | boolean | readonly number[] | null;
+  readonly choices: readonly string[];
+}
+
+export type TimerKind = "timer" | "alarm" | "reminder" | "request";
+
+export interface SetTimer {
+  readonly number: number;
+  readonly kind: TimerKind;
+  readonly name: string;
+  /** When it rings, in ms of the agent's time. */
+  readonly due: number;
+  readonly ringing: boolean;
 }
 
 /** One argument of a call that fits in a short line. */
@@ -54,6 +82,23 @@ export type Incoming =
   | { type: "confirmation_asked"; callId: string; tool: string; words: string; hash: string }
   | { type: "confirmation_ended"; callId: string; tool: string; answer: Answer; by: AnsweredBy }
   | {
+      type: "question_asked";
+      callId: string;
+      tool: string;
+      questionId: string;
+      /** "" where only somebody else may see it. */
+      message: string;
+      fields: readonly FormField[];
+    }
+  | {
+      type: "question_ended";
+      callId: string;
+      tool: string;
+      questionId: string;
+      answer: QuestionEnd;
+      by: FilledBy;
+    }
+  | {
       type: "tool_call_ended";
       callId: string;
       tool: string;
@@ -69,6 +114,13 @@ export type Incoming =
   | { type: "claim_corrected"; claim: string; became: Became }
   | { type: "sources_cited"; tool: string; sources: readonly Source[] }
   | { type: "tool_source"; source: string; state: "down" | "ready"; reason: string }
+  | {
+      type: "timers_changed";
+      /** The agent's time, in ms. */
+      now: number;
+      timers: readonly SetTimer[];
+      more: number;
+    }
   | { type: "fact_corrected"; clause: string; heard: string }
   | { type: "turn_ended"; rounds: number; requests: number; durationMs: number };
 
@@ -81,10 +133,15 @@ export const BLOCK_CHARS = 8_000;
 export const SOURCES = 12;
 export const DECISIONS = 16;
 export const PARTS = 4;
+export const FIELDS = 16;
+export const CHOICES = 100;
+export const TIMERS = 50;
 const PART_CHARS = 48;
 const ID_CHARS = 200;
 const ADDRESS_CHARS = 2_000;
 const DAY_MS = 86_400_000;
+/** The last moment that a date of JavaScript's has. */
+const LAST_MS = 8.64e15;
 
 // Control characters, and those that turn the direction of text, could make a line read otherwise
 // than it is.
@@ -122,6 +179,9 @@ function id(value: unknown): string {
 const TIERS = ["agent", "n8n", "mcp"] as const;
 const OUTCOMES = ["ok", "error", "timeout", "refused", "cancelled", "dry_run"] as const;
 const ANSWERS = ["yes", "no", "correction", "unclear", "silence", "cancelled"] as const;
+const QUESTION_ENDS = ["accepted", "declined", "dismissed", "cancelled"] as const;
+const FIELD_KINDS = ["text", "number", "integer", "boolean", "choice", "choices"] as const;
+const TIMER_KINDS = ["timer", "alarm", "reminder", "request"] as const;
 const CUES = ["tool", "agent", "error", "tick", "ring"] as const;
 const BECAME = ["call", "sentence", "nothing"] as const;
 
@@ -192,6 +252,30 @@ function readFields(fields: Fields): Incoming | null {
         answer: oneOf(fields.answer, ANSWERS, "cancelled"),
         by: oneOf(fields.by, ["words", "button", ""] as const, ""),
       };
+    case "question_asked": {
+      const questionId = id(fields.question_id);
+      if (!callId || !tool || !questionId) return null;
+      const form = formFields(fields.fields);
+      return {
+        type: "question_asked",
+        callId,
+        tool,
+        questionId,
+        // A form that cannot be shown as a whole is not shown: the question is spoken as well.
+        message: form ? line(fields.message, WORDS_CHARS) : "",
+        fields: form ?? [],
+      };
+    }
+    case "question_ended":
+      if (!callId) return null;
+      return {
+        type: "question_ended",
+        callId,
+        tool,
+        questionId: id(fields.question_id),
+        answer: oneOf(fields.answer, QUESTION_ENDS, "cancelled"),
+        by: oneOf(fields.by, ["words", "form", ""] as const, ""),
+      };
     case "tool_call_ended":
       if (!callId || !tool) return null;
       return {
@@ -232,6 +316,13 @@ function readFields(fields: Fields): Incoming | null {
         reason: line(fields.reason, WORDS_CHARS),
       };
     }
+    case "timers_changed":
+      return {
+        type: "timers_changed",
+        now: count(fields.now, LAST_MS / 1000) * 1000,
+        timers: setTimers(fields.timers),
+        more: Math.round(count(fields.more, 10_000)),
+      };
     case "fact_corrected": {
       const clause = line(fields.clause, WORDS_CHARS);
       return clause
@@ -260,6 +351,69 @@ function decisions(value: unknown): Decision[] {
       verdict: line(each.verdict, NAME_CHARS),
       line: line(each.line, LINE_CHARS),
     }));
+}
+
+/** Return the fields of a form; null where one of them is not known. */
+function formFields(value: unknown): FormField[] | null {
+  if (!Array.isArray(value) || value.length > FIELDS) return null;
+  const fields: FormField[] = [];
+  for (const each of value) {
+    if (!isFields(each) || typeof each.name !== "string" || each.name.length > WORDS_CHARS) {
+      return null;
+    }
+    const kind = FIELD_KINDS.find((known) => known === each.kind);
+    const given: readonly unknown[] = Array.isArray(each.choices) ? each.choices : [];
+    const chooses = kind === "choice" || kind === "choices";
+    if (!kind || given.length > CHOICES || (chooses && given.length === 0)) return null;
+    fields.push({
+      name: each.name,
+      kind,
+      title: line(each.title, LINE_CHARS) || line(each.name, LINE_CHARS),
+      description: line(each.description, WORDS_CHARS),
+      required: each.required === true,
+      preset: preset(kind, each.default, given.length),
+      choices: given.map((choice, place) => line(choice, LINE_CHARS) || String(place + 1)),
+    });
+  }
+  return fields;
+}
+
+function preset(kind: FieldKind, value: unknown, choices: number): FormField["preset"] {
+  const isPlace = (place: unknown): place is number =>
+    Number.isInteger(place) && (place as number) >= 0 && (place as number) < choices;
+  switch (kind) {
+    case "text":
+      return line(value, WORDS_CHARS) || null;
+    case "number":
+    case "integer":
+      return typeof value === "number" && Number.isFinite(value) ? value : null;
+    case "boolean":
+      return typeof value === "boolean" ? value : null;
+    case "choice":
+      return isPlace(value) ? value : null;
+    case "choices":
+      return Array.isArray(value) && value.length > 0 && value.every(isPlace)
+        ? value.slice(0, CHOICES)
+        : null;
+  }
+}
+
+function setTimers(value: unknown): SetTimer[] {
+  if (!Array.isArray(value)) return [];
+  const timers: SetTimer[] = [];
+  for (const each of value.slice(0, TIMERS)) {
+    if (!isFields(each)) continue;
+    const due = count(each.due, LAST_MS / 1000) * 1000;
+    if (due === 0) continue;
+    timers.push({
+      number: count(each.number, Number.MAX_SAFE_INTEGER),
+      kind: oneOf(each.kind, TIMER_KINDS, "timer"),
+      name: line(each.name, LINE_CHARS),
+      due,
+      ringing: each.ringing === true,
+    });
+  }
+  return timers;
 }
 
 function readSources(value: unknown): Source[] {

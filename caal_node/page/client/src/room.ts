@@ -44,6 +44,9 @@ export class JoinError extends Error {
   }
 }
 
+/** The values of a form by the names of its fields; of choices, their places. */
+export type FormContent = Readonly<Record<string, string | number | boolean | readonly number[]>>;
+
 export interface Levels {
   /** From 0 to 1. */
   readonly microphone: number;
@@ -154,6 +157,12 @@ export class VoiceRoom {
 
   async answer(callId: string, hash: string, yes: boolean): Promise<void> {
     const message = JSON.stringify({ call_id: callId, arguments_hash: hash, yes });
+    await this.sendText(message, CONFIRM);
+  }
+
+  /** Answer what a server asks; null refuses. */
+  async fillIn(callId: string, questionId: string, content: FormContent | null): Promise<void> {
+    const message = JSON.stringify({ call_id: callId, question_id: questionId, content });
     await this.sendText(message, CONFIRM);
   }
 

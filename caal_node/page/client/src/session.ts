@@ -8,7 +8,7 @@ import {
   reduce,
 } from "./conversation";
 import { readEvent } from "./incoming";
-import { JoinError, type Levels, type RoomListener, VoiceRoom } from "./room";
+import { type FormContent, JoinError, type Levels, type RoomListener, VoiceRoom } from "./room";
 import { Server, ServerError } from "./server";
 import { loadSettings, saveSettings, type Settings } from "./settings";
 
@@ -45,6 +45,8 @@ export interface Actions {
   setSettings(settings: Settings): void;
   send(text: string): Promise<boolean>;
   answer(key: string, yes: boolean): void;
+  /** Answer what a server asks; null refuses. */
+  fillIn(key: string, content: FormContent | null): void;
   readonly levels: () => Levels;
 }
 
@@ -181,6 +183,16 @@ export class Session implements Actions {
     this.act({ type: "answering", key, yes, at: Date.now() });
     room.answer(call.callId, call.question.hash, yes).catch(() => {
       this.act({ type: "answer_failed", key });
+    });
+  }
+
+  fillIn(key: string, content: FormContent | null): void {
+    const call = this.view.conversation.calls.get(key);
+    const { room } = this;
+    if (!room || !call?.form) return;
+    this.act({ type: "filled_in", key, at: Date.now() });
+    room.fillIn(call.callId, call.form.id, content).catch(() => {
+      this.act({ type: "form_failed", key });
     });
   }
 

@@ -1,6 +1,16 @@
 /** Every text that the page shows, in English and German. The compiler checks that both are whole. */
 
-import type { Answer, AnsweredBy, ArgumentPart, Became, Outcome } from "./incoming";
+import type {
+  Answer,
+  AnsweredBy,
+  ArgumentPart,
+  Became,
+  FilledBy,
+  Outcome,
+  QuestionEnd,
+  SetTimer,
+  TimerKind,
+} from "./incoming";
 import type { Microphone, ProblemKind } from "./conversation";
 import type { Stage } from "./stage";
 
@@ -177,6 +187,41 @@ const en = {
         return "The question ended without an answer.";
     }
   },
+  formHint: "Answer aloud, or in the form.",
+  asksHidden: "Its server asks something that only the page of the person who is asked shows.",
+  optional: "(optional)",
+  choose: "Choose…",
+  chooseOne: "Choose at least one.",
+  sendForm: "Send answer",
+  refuseForm: "Do not answer",
+  answerLate: "The agent has not taken this answer. Check it and send it again, or say it.",
+  formEnded: (end: QuestionEnd, by: FilledBy): string => {
+    const how = by === "form" ? " in the form" : by === "words" ? " by voice or text" : "";
+    switch (end) {
+      case "accepted":
+        return `You answered${how}.`;
+      case "declined":
+        return `You refused to answer${how}.`;
+      case "dismissed":
+        return "You left the question without an answer.";
+      case "cancelled":
+        return "The question ended without an answer.";
+    }
+  },
+
+  timers: "Timers and alarms",
+  timerKind: {
+    timer: "Timer",
+    alarm: "Alarm",
+    reminder: "Reminder",
+    request: "Request",
+  } satisfies Record<TimerKind, string> as Record<TimerKind, string>,
+  moreTimers: (n: number) => (n === 1 ? "and 1 more" : `and ${n} more`),
+  rings: "rings now",
+  ringsNow: (timer: string) => `${timer} rings now.`,
+  stopRinging: "Stop",
+  stopRingingWords: "Stop the ringing.",
+  sayStop: "Or say “stop”.",
   switchWords: (part: Extract<ArgumentPart, { kind: "switch" }>): string => {
     if (part.name === "on" || part.name === "off") {
       return part.on === (part.name === "on") ? "on" : "off";
@@ -429,6 +474,42 @@ const de: Texts = {
         return "Die Frage endete ohne Antwort.";
     }
   },
+  formHint: "Antworte laut oder im Formular.",
+  asksHidden: "Sein Server fragt etwas, das nur die Seite der gefragten Person zeigt.",
+  optional: "(freiwillig)",
+  choose: "Bitte wählen…",
+  chooseOne: "Wähle mindestens eines.",
+  sendForm: "Antwort senden",
+  refuseForm: "Nicht antworten",
+  answerLate:
+    "Der Agent hat diese Antwort nicht angenommen. Prüfe sie und sende sie noch einmal, oder sag sie.",
+  formEnded: (end, by) => {
+    const how = by === "form" ? " (im Formular)" : by === "words" ? " (gesagt oder getippt)" : "";
+    switch (end) {
+      case "accepted":
+        return `Du hast geantwortet${how}.`;
+      case "declined":
+        return `Du wolltest nicht antworten${how}.`;
+      case "dismissed":
+        return "Du hast die Frage ohne Antwort gelassen.";
+      case "cancelled":
+        return "Die Frage endete ohne Antwort.";
+    }
+  },
+
+  timers: "Timer und Wecker",
+  timerKind: {
+    timer: "Timer",
+    alarm: "Wecker",
+    reminder: "Erinnerung",
+    request: "Auftrag",
+  },
+  moreTimers: (n) => `und ${n} weitere`,
+  rings: "klingelt",
+  ringsNow: (timer) => `${timer} klingelt.`,
+  stopRinging: "Ausschalten",
+  stopRingingWords: "Stopp, mach das Klingeln aus.",
+  sayStop: "Oder sag „Stopp“.",
   switchWords: (part) => {
     if (part.name === "on" || part.name === "off") {
       return part.on === (part.name === "on") ? "an" : "aus";
@@ -540,4 +621,34 @@ export function objectWords(texts: Texts, parts: readonly ArgumentPart[]): strin
 function numberWords(part: Extract<ArgumentPart, { kind: "number" }>): string {
   const counts = /^[a-z]*[a-rt-z]s$/i.test(part.name) || part.name === "percent";
   return counts ? `${part.value} ${part.name}` : `${part.name} ${part.value}`;
+}
+
+/** Return what a timer is called: "Timer · pasta". */
+export function timerWords(texts: Texts, timer: SetTimer): string {
+  const kind = texts.timerKind[timer.kind];
+  return timer.name ? `${kind} · ${timer.name}` : kind;
+}
+
+/** Return the time that is left as a clock shows it: "9:05", "1:00:00". */
+export function countdown(ms: number): string {
+  const seconds = Math.max(0, Math.ceil(ms / 1000));
+  const two = (part: number) => String(part).padStart(2, "0");
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor(seconds / 60) % 60;
+  const clock = `${hours > 0 ? two(minutes) : minutes}:${two(seconds % 60)}`;
+  return hours > 0 ? `${hours}:${clock}` : clock;
+}
+
+/** Return a moment as people say it: the time, with the day where it is another one. */
+export function dueWords(texts: Texts, due: number, now: number): string {
+  const at = new Date(due);
+  const time: Intl.DateTimeFormatOptions = { hour: "numeric", minute: "2-digit" };
+  const isToday = at.toDateString() === new Date(now).toDateString();
+  const isNear = due - now < 6 * 86_400_000;
+  const day: Intl.DateTimeFormatOptions = isToday
+    ? {}
+    : isNear
+      ? { weekday: "short" }
+      : { day: "numeric", month: "short" };
+  return new Intl.DateTimeFormat(texts.lang, { ...day, ...time }).format(at);
 }

@@ -350,6 +350,128 @@ describe("what is kept", () => {
   });
 });
 
+const FIELD = {
+  name: "room",
+  kind: "choice",
+  title: "Room",
+  description: "",
+  required: true,
+  default: null,
+  choices: ["kitchen", "bath"],
+};
+const asks = (id: string, questionId: string, message = "Which room?", own = true) =>
+  event(
+    {
+      type: "question_asked",
+      call_id: id,
+      tool: "set_light",
+      question_id: questionId,
+      message,
+      fields: message ? [FIELD] : [],
+    },
+    0,
+    own,
+  );
+const askingEnded = (id: string, questionId: string, answer: string, by = "") =>
+  event({
+    type: "question_ended",
+    call_id: id,
+    tool: "set_light",
+    question_id: questionId,
+    answer,
+    by,
+  });
+
+describe("what a server asks", () => {
+  it("is a form until it is answered", () => {
+    const asking = after(connected, agent("listening"), started("a"), asks("a", "q1"));
+    expect(theCall(asking).form).toMatchObject({ message: "Which room?", end: null });
+    expect(openQuestion(asking)).toBe(theCall(asking));
+    expect(stageOf(asking)).toBe("asking");
+    const { key } = theCall(asking);
+    const sent = reduce(asking, { type: "filled_in", key, at: 9 });
+    expect(theCall(sent).form).toMatchObject({ sentAt: 9, end: null });
+    const over = reduce(sent, askingEnded("a", "q1", "accepted", "form"));
+    expect(theCall(over).form).toMatchObject({ end: "accepted", by: "form" });
+    expect(openQuestion(over)).toBeNull();
+  });
+
+  it("is closed by an answer in words, and a late answer of the form changes nothing", () => {
+    const over = after(started("a"), asks("a", "q1"), askingEnded("a", "q1", "declined", "words"));
+    const late = reduce(over, { type: "filled_in", key: theCall(over).key, at: 9 });
+    expect(theCall(late).form).toMatchObject({ end: "declined", by: "words", sentAt: null });
+  });
+
+  it("may be several things, one after the other", () => {
+    const state = after(
+      started("a"),
+      asks("a", "q1"),
+      askingEnded("a", "q1", "accepted", "form"),
+      asks("a", "q2", "And then?"),
+      askingEnded("a", "q1", "cancelled"),
+    );
+    expect(theCall(state).form).toMatchObject({ id: "q2", message: "And then?", end: null });
+  });
+
+  it("is shown whole where the page's own event comes behind the one for everyone", () => {
+    const state = after(started("a"), asks("a", "q1", "", false), asks("a", "q1"));
+    expect(theCall(state).form).toMatchObject({ message: "Which room?", fields: [{ name: "room" }] });
+    expect(theCall(reduce(state, asks("a", "q1", ""))).form?.message).toBe("Which room?");
+  });
+
+  it("can be sent again where sending failed", () => {
+    const asking = after(started("a"), asks("a", "q1"));
+    const { key } = theCall(asking);
+    const failed = [
+      { type: "filled_in", key, at: 9 } as const,
+      { type: "form_failed", key } as const,
+    ].reduce(reduce, asking);
+    expect(theCall(failed).form).toMatchObject({ sentAt: null, failed: true, end: null });
+  });
+
+  it("ends with its call, and with the connection", () => {
+    const asking = after(connected, started("a"), asks("a", "q1"));
+    expect(theCall(reduce(asking, ended("a"))).form?.end).toBe("cancelled");
+    const lost = reduce(asking, { type: "lost", problem: NO_PROBLEM });
+    expect(theCall(lost).form?.end).toBe("cancelled");
+  });
+
+  it("takes typed words for an answer and begins no turn", () => {
+    const state = after(user("clean"), started("a"), asks("a", "q1"), {
+      type: "typed",
+      text: "the bath",
+      at: 5,
+    });
+    expect(state.turns).toHaveLength(1);
+  });
+});
+
+describe("timers", () => {
+  const timers = (more: object = {}) =>
+    event(
+      {
+        type: "timers_changed",
+        now: 1_000,
+        timers: [{ number: 1, kind: "timer", name: "pasta", due: 1_060, ringing: false }],
+        more: 0,
+        ...more,
+      },
+      990_000,
+    );
+
+  it("are what the last event says, on the agent's clock", () => {
+    const state = after(connected, timers());
+    expect(state.timers).toMatchObject({ ahead: 10_000, set: [{ name: "pasta", due: 1_060_000 }] });
+    expect(reduce(state, timers({ timers: [] })).timers.set).toEqual([]);
+  });
+
+  it("are unknown without a connection, and told anew", () => {
+    const lost = after(connected, timers(), { type: "lost", problem: NO_PROBLEM });
+    expect(lost.timers.set).toEqual([]);
+    expect(after(connected, timers(), connected).timers.set).toEqual([]);
+  });
+});
+
 describe("the stage", () => {
   const stage = (...actions: Action[]) => stageOf(after(connected, ...actions));
   const microphone = (value: "on" | "muted" | "denied"): Action => ({

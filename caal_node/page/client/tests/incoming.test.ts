@@ -3,12 +3,15 @@ import { describe, expect, it } from "vitest";
 import {
   argumentParts,
   BLOCK_CHARS,
+  CHOICES,
   clean,
+  FIELDS,
   line,
   MESSAGE_CHARS,
   NAME_CHARS,
   readEvent,
   SOURCES,
+  TIMERS,
   toolWords,
   webAddress,
 } from "../src/incoming";
@@ -41,6 +44,8 @@ describe("messages that are no events", () => {
     '{"type":"tool_call_started","call_id":7,"tool":"x"}',
     '{"type":"tool_call_started","call_id":"","tool":"x"}',
     '{"type":"confirmation_asked","call_id":"a","tool":"t","words":"w"}',
+    '{"type":"question_asked","call_id":"a","tool":"t","message":"m"}',
+    '{"type":"question_ended","question_id":"q"}',
     '{"type":"tool_source","source":"a","state":"broken"}',
     '{"type":"sources_cited","tool":"a","sources":"b"}',
     '{"type":"sources_cited","tool":"a","sources":[null,1,[]]}',
@@ -220,5 +225,86 @@ describe("arguments in a line", () => {
     expect(argumentParts([1, 2])).toEqual([]);
     expect(argumentParts("text")).toEqual([]);
     expect(argumentParts({ __proto__: null, a: Number.NaN })).toEqual([]);
+  });
+});
+
+describe("what a server asks", () => {
+  const field = { name: "a", kind: "text", title: "A", description: "", required: true };
+  const asked = (fields: unknown) =>
+    read({
+      type: "question_asked",
+      call_id: "a",
+      tool: "t",
+      question_id: "q",
+      message: "Which?",
+      fields,
+    });
+
+  it("is read with its fields", () => {
+    const choice = { ...field, kind: "choices", title: "", choices: ["x", 7], default: [0] };
+    expect(asked([field, choice])).toMatchObject({
+      message: "Which?",
+      fields: [
+        { name: "a", kind: "text", title: "A", required: true, preset: null, choices: [] },
+        { kind: "choices", title: "a", preset: [0], choices: ["x", "2"] },
+      ],
+    });
+  });
+
+  it.each([
+    [Array.from({ length: FIELDS + 1 }, () => field)],
+    [[{ ...field, kind: "file" }]],
+    [[{ ...field, kind: "choice", choices: [] }]],
+    [[{ ...field, kind: "choice", choices: Array(CHOICES + 1).fill("x") }]],
+    [[{ ...field, name: 7 }]],
+    [[null]],
+    ["fields"],
+  ])("is shown without a form where that cannot be a whole one: %#", (fields) => {
+    expect(asked(fields)).toMatchObject({ message: "", fields: [] });
+  });
+
+  it.each([
+    ["text", 7, null],
+    ["text", "two\nlines", "two lines"],
+    ["number", "7", null],
+    ["number", 7, 7],
+    ["boolean", 1, null],
+    ["boolean", true, true],
+    ["choice", 2, null],
+    ["choice", 1, 1],
+    ["choices", [0, 2], null],
+    ["choices", 1, null],
+  ])("has a default of its kind or none: %s %j", (kind, value, preset) => {
+    const choices = kind.startsWith("choice") ? ["x", "y"] : [];
+    expect(asked([{ ...field, kind, choices, default: value }])).toMatchObject({
+      fields: [{ preset }],
+    });
+  });
+});
+
+describe("timers", () => {
+  const timer = { number: 1, kind: "timer", name: "pasta", due: 100, ringing: true };
+  const timers = (list: unknown) => read({ type: "timers_changed", now: 90, timers: list, more: 3 });
+
+  it("are read", () => {
+    expect(timers([timer])).toEqual({
+      type: "timers_changed",
+      now: 90_000,
+      timers: [{ number: 1, kind: "timer", name: "pasta", due: 100_000, ringing: true }],
+      more: 3,
+    });
+  });
+
+  it("are limited, and odd ones are left out", () => {
+    const odd = [null, { ...timer, due: "soon" }, { ...timer, due: 1e400 }];
+    expect(timers([...odd, ...Array<unknown>(100).fill(timer)])).toMatchObject({
+      timers: { length: TIMERS - odd.length },
+    });
+    expect(timers("none")).toMatchObject({ timers: [] });
+    const far = { ...timer, due: 1e300, kind: "bomb" };
+    const event = timers([far]);
+    const [one] = event?.type === "timers_changed" ? event.timers : [];
+    expect(one?.kind).toBe("timer");
+    expect(new Date(one?.due ?? NaN).getTime()).not.toBeNaN();
   });
 });

@@ -4,7 +4,14 @@ import { type Conversation, EMPTY, reduce } from "../src/conversation";
 import { readEvent } from "../src/incoming";
 import { keyInFragment } from "../src/key";
 import { Server, ServerError } from "../src/server";
-import { objectWords, textsFor, timeWords } from "../src/texts";
+import {
+  countdown,
+  dueWords,
+  objectWords,
+  textsFor,
+  timerWords,
+  timeWords,
+} from "../src/texts";
 import { ticksOf, waterfallOf } from "../src/waterfall";
 
 describe("the key", () => {
@@ -183,5 +190,32 @@ describe("the waterfall", () => {
   it("has a few round marks", () => {
     expect(ticksOf(2_100)).toEqual([0, 500, 1_000, 1_500, 2_000]);
     expect(ticksOf(1e12).length).toBeLessThanOrEqual(6);
+  });
+});
+
+describe("the words for timers", () => {
+  it.each([
+    [-5, "0:00"],
+    [999, "0:01"],
+    [59_001, "1:00"],
+    [545_000, "9:05"],
+    [3_600_000, "1:00:00"],
+    [36_245_000, "10:04:05"],
+  ])("count %i ms down as %s", (ms, words) => {
+    expect(countdown(ms)).toBe(words);
+  });
+
+  it("name the day of an alarm where it is another one", () => {
+    const now = new Date(2026, 5, 1, 9, 0).getTime();
+    const de = textsFor(["de"]);
+    expect(dueWords(de, new Date(2026, 5, 1, 18, 30).getTime(), now)).toBe("18:30");
+    expect(dueWords(de, new Date(2026, 5, 2, 7, 0).getTime(), now)).toMatch(/^Di.*7:00$/);
+    expect(dueWords(de, new Date(2026, 7, 24, 7, 0).getTime(), now)).toMatch(/^24\. Aug.*7:00$/);
+  });
+
+  it("name a timer", () => {
+    const timer = { number: 1, kind: "alarm", name: "", due: 0, ringing: false } as const;
+    expect(timerWords(textsFor(["de"]), timer)).toBe("Wecker");
+    expect(timerWords(textsFor(["en"]), { ...timer, name: "work" })).toBe("Alarm · work");
   });
 });

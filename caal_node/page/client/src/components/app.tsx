@@ -12,6 +12,7 @@ import { Hidden, Icon, useTexts } from "./shared";
 import { StagePanel } from "./stage_panel";
 import { Steer, type SteeringServer } from "./steer";
 import { Talk } from "./talk";
+import { TimerList } from "./timers";
 
 export type ViewName = "talk" | "steer" | "look";
 
@@ -70,6 +71,7 @@ export function App(props: {
       <StagePanel view={view} actions={actions} />
       <main id="main" class="main" tabIndex={-1} ref={main}>
         <SourcesDown conversation={conversation} />
+        <TimerList conversation={conversation} actions={actions} />
         {shown === "talk" && <Talk view={view} actions={actions} />}
         {shown !== "talk" && (
           <div class="scroll" tabIndex={0} role="region" aria-label={texts[shown]}>
@@ -136,7 +138,8 @@ function SourcesDown({ conversation }: { conversation: Conversation }): JSX.Elem
 /** Says to screen readers what the page shows: answers and ends of calls when there is time. */
 function Announcer({ conversation }: { conversation: Conversation }): JSX.Element {
   const texts = useTexts();
-  const question = openQuestion(conversation)?.question?.words ?? "";
+  const call = openQuestion(conversation);
+  const asked = call?.question?.answer === null ? call.question.words : call?.form?.message;
   return (
     <>
       <div class="hidden-text" role="log" aria-live="polite">
@@ -150,7 +153,7 @@ function Announcer({ conversation }: { conversation: Conversation }): JSX.Elemen
         })}
       </div>
       <div class="hidden-text" role="alert" aria-live="assertive">
-        {question}
+        {asked}
       </div>
     </>
   );

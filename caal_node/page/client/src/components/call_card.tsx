@@ -1,13 +1,14 @@
 /** The card of one tool call: what it does, how far it is, how it ended, and its question. */
 
 import type { JSX } from "preact";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 
-import type { Call, Question } from "../conversation";
+import { type Call, type Form, isAsking, type Question } from "../conversation";
 import { toolWords } from "../incoming";
 import type { Actions } from "../session";
 import { objectWords, type Texts, timeWords } from "../texts";
-import { Icon, type IconName, useNow, useTexts } from "./shared";
+import { QuestionForm } from "./question_form";
+import { Icon, type IconName, useFocusKept, useNow, useTexts } from "./shared";
 
 const API_CALL = "api_";
 const REASON_CHARS = 300;
@@ -28,11 +29,11 @@ export function outcomeWords(texts: Texts, call: Call): string {
 export function CallCard({ call, actions }: { call: Call; actions: Actions }): JSX.Element {
   const texts = useTexts();
   const isRunning = call.outcome === null;
-  const isAsking = isRunning && call.question?.answer === null;
+  const asks = isRunning && isAsking(call);
   const now = useNow(isRunning, 200);
   const object = objectWords(texts, call.parts);
   const took = isRunning ? now - call.startedAt : call.durationMs;
-  const look = isAsking ? "asking" : (call.outcome ?? "running");
+  const look = asks ? "asking" : (call.outcome ?? "running");
   return (
     <article class={`call call-${look}`} tabIndex={-1}>
       <span class="call-sign" aria-hidden="true">
@@ -48,7 +49,7 @@ export function CallCard({ call, actions }: { call: Call; actions: Actions }): J
         )}
       </h3>
       <p class="call-meta">
-        <span class="call-outcome">{isAsking ? texts.waitsForYou : outcomeWords(texts, call)}</span>
+        <span class="call-outcome">{asks ? texts.waitsForYou : outcomeWords(texts, call)}</span>
         {call.outcome !== "unknown" && <span class="call-time">{timeWords(texts, took)}</span>}
         <span class="call-place">{placeWords(texts, call)}</span>
       </p>
@@ -58,6 +59,12 @@ export function CallCard({ call, actions }: { call: Call; actions: Actions }): J
       )}
       {call.question && call.question.answer !== null && (
         <p class="call-note">{texts.answered(call.question.answer, call.question.by)}</p>
+      )}
+      {call.form && isRunning && call.form.end === null && (
+        <FormOrNote call={call} form={call.form} actions={actions} />
+      )}
+      {call.form && call.form.end !== null && (
+        <p class="call-note">{texts.formEnded(call.form.end, call.form.by)}</p>
       )}
       {call.outcome === "unknown" && <p class="call-note">{texts.unknownHint}</p>}
       {call.outcome === "dry_run" && <p class="call-note">{texts.dryRunHint}</p>}
@@ -123,15 +130,7 @@ function QuestionBox(props: {
   const { call, question, actions } = props;
   const now = useNow(question.sent !== null, 1_000);
   const box = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const element = box.current;
-    return () => {
-      // The focus would be lost with the button that was pressed.
-      if (element?.contains(document.activeElement)) {
-        element.closest<HTMLElement>(".call")?.focus({ preventScroll: true });
-      }
-    };
-  }, []);
+  useFocusKept(box, ".call");
   const isSent = question.sent !== null && now - question.sent.at < ANSWER_LATE_MS;
   return (
     <div class="question" role="group" aria-label={texts.questionTitle} ref={box}>
@@ -161,6 +160,13 @@ function QuestionBox(props: {
       </div>
     </div>
   );
+}
+
+function FormOrNote(props: { call: Call; form: Form; actions: Actions }): JSX.Element {
+  const texts = useTexts();
+  const { form } = props;
+  if (!form.message) return <p class="call-note">{texts.asksHidden}</p>;
+  return <QuestionForm key={form.id} {...props} />;
 }
 
 function Details({ call }: { call: Call }): JSX.Element | null {

@@ -1,7 +1,7 @@
 /** What several components use: texts, the time, icons. */
 
-import { createContext, type JSX } from "preact";
-import { useContext, useEffect, useState } from "preact/hooks";
+import { createContext, type JSX, type RefObject } from "preact";
+import { useContext, useEffect, useLayoutEffect, useState } from "preact/hooks";
 
 import { type Texts, textsFor } from "../texts";
 
@@ -27,6 +27,18 @@ export function useNow(active: boolean, everyMs: number): number {
   return active ? Math.max(now, clock()) : now;
 }
 
+/** Give the focus to what is around a part that is removed: it would be lost with its button. */
+export function useFocusKept(part: RefObject<HTMLElement | null>, around: string): void {
+  useLayoutEffect(() => {
+    const element = part.current;
+    return () => {
+      if (element?.contains(document.activeElement)) {
+        element.closest<HTMLElement>(around)?.focus({ preventScroll: true });
+      }
+    };
+  }, [part, around]);
+}
+
 const PATHS = {
   microphone: "M12 3.5a3 3 0 0 1 3 3V12a3 3 0 0 1-6 0V6.5a3 3 0 0 1 3-3ZM5.5 11.5a6.5 6.5 0 0 0 13 0M12 18v3",
   muted: "M9 9v3a3 3 0 0 0 4.7 2.5M15 11.5v-5a3 3 0 0 0-5.8-1M5.5 11.5a6.5 6.5 0 0 0 10.2 5.3M18.5 11.5c0 .9-.2 1.7-.5 2.5M12 18v3M4 3.5l16 17",
@@ -43,6 +55,8 @@ const PATHS = {
   question: "M8.8 9a3.3 3.3 0 1 1 4.9 2.9c-1.1.6-1.7 1.2-1.7 2.4M12 18v.2",
   outside: "M9 6H6v12h12v-3M12.5 5.5H18.5V11.5M18 6l-7.5 7.5",
   more: "M6 9.5l6 6 6-6",
+  timer: "M12 7.5v5l3 2M9.5 3h5M12 5.5a7.5 7.5 0 1 1 0 15a7.5 7.5 0 0 1 0-15Z",
+  alarm: "M6 16.5V11a6 6 0 0 1 12 0v5.5l1.5 2h-15zM10 21h4",
   reload: "M19 12a7 7 0 1 1-2.2-5.1M19 4.5V8h-3.5",
 } as const;
 

@@ -3,7 +3,7 @@
 import type { JSX, TargetedPointerEvent } from "preact";
 import { useEffect } from "preact/hooks";
 
-import { runningCalls } from "../conversation";
+import { openQuestion, runningCalls } from "../conversation";
 import { toolWords } from "../incoming";
 import type { Actions, View } from "../session";
 import { microphoneWorks, stageOf } from "../stage";
@@ -28,6 +28,7 @@ export function StagePanel({ view, actions }: { view: View; actions: Actions }):
 
   const tool = runningCalls(conversation).at(-1)?.tool ?? conversation.agent.tool;
   let hint = texts.stageHint[stage];
+  if (stage === "asking" && openQuestion(conversation)?.form?.end === null) hint = texts.formHint;
   if (stage === "working" && tool) hint = toolWords(tool);
   const isLate =
     stage === "waiting" && now - (conversation.agentAwaitedAt ?? now) > AGENT_LATE_MS;

@@ -18,7 +18,8 @@ export function Talk({ view, actions }: { view: View; actions: Actions }): JSX.E
   const scroller = useRef<HTMLElement>(null);
   const follows = useRef(true);
   const [isAway, setAway] = useState(false);
-  const question = openQuestion(conversation)?.key ?? "";
+  const asking = openQuestion(conversation);
+  const question = asking ? asking.key + (asking.form?.id ?? "") : "";
 
   const toEnd = () => {
     const element = scroller.current;

@@ -1,0 +1,119 @@
+"""What a front end answers to a question of the agent's: a button, or a form.
+
+It sends one JSON object as a text stream on `caal.confirm`, with the names of the question's event.
+LiveKit vouches for who has sent it, and it counts from the person alone who is asked.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# LiveKit leaves the types of its rooms and sessions open, so they are half unknown.
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from livekit import rtc
+from livekit.agents import AgentSession
+
+logger = logging.getLogger("caal_node.tools")
+
+TOPIC: Final = "caal.confirm"
+"""The topic of the room's text streams by which a front end answers."""
+ANSWER_S: Final = 5.0
+"""Seconds for one answer's message to arrive."""
+
+
+class FrontEndAnswers:
+    """Takes a front end's messages for one question, from `open` to `close`.
+
+    A room's topic has one taker at a time, so it is opened once its question is really asked.
+
+    Args:
+        room: None where the session has none; there is no front end then.
+        person: The identity of the only participant who may answer.
+        names: What a message has to give back of the question's event, so that it answers this
+            question alone.
+        max_chars: Characters of a message; a longer one counts nothing.
+        take: It is called with each message, and returns whether that is an answer.
+    """
+
+    def __init__(
+        self,
+        room: rtc.Room | None,
+        person: str,
+        names: Mapping[str, str],
+        max_chars: int,
+        take: Callable[[Mapping[str, Any]], bool],
+    ) -> None:
+        self._room: Final = room
+        self._person: Final = person
+        self._names: Final = names
+        self._max_chars: Final = max_chars
+        self._take: Final = take
+        self._reading: Final[set[asyncio.Task[None]]] = set()
+        self._registered = False
+
+    def open(self) -> None:
+        """Take messages from now on."""
+        if self._room is None or not self._person:
+            return
+        try:
+            self._room.register_text_stream_handler(TOPIC, self._on_stream)
+            self._registered = True
+        except ValueError:
+            logger.warning("the topic %s has a handler of the owner's; no answer is taken", TOPIC)
+
+    def close(self) -> None:
+        """Take none any more."""
+        if self._registered and self._room is not None:
+            self._room.unregister_text_stream_handler(TOPIC)
+            self._registered = False
+        for task in self._reading:
+            task.cancel()
+
+    def _on_stream(self, reader: rtc.TextStreamReader, identity: str) -> None:
+        if identity != self._person:
+            logger.warning(
+                "a question was answered by somebody who is not asked; it counts nothing"
+            )
+            return
+        task = asyncio.create_task(self._read(reader), name="caal-confirm")
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
+
+    async def _read(self, reader: rtc.TextStreamReader) -> None:
+        text = ""
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                async for chunk in reader:
+                    text += chunk
+                    if len(text) > self._max_chars:
+                        break
+        except TimeoutError:
+            pass
+        message = message_of(text, self._names, self._max_chars)
+        if message is None or not self._take(message):
+            logger.warning("a front end's answer does not fit the question; it counts nothing")
+
+
+def message_of(text: str, names: Mapping[str, str], max_chars: int) -> Mapping[str, Any] | None:
+    """Return a front end's message to the question of these names; None where it is none."""
+    try:
+        message: object = json.loads(text) if len(text) <= max_chars else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict):
+        return None
+    fields = cast("dict[str, Any]", message)
+    return fields if all(fields.get(key) == value for key, value in names.items()) else None
+
+
+def room_of(session: AgentSession[Any]) -> rtc.Room | None:
+    """Return the session's room; None where it has none."""
+    try:
+        return session.room_io.room
+    except RuntimeError:  # LiveKit raises it where the session has no room
+        return None
