@@ -319,7 +319,7 @@ async def read_body(request: Request, kind: type[B], max_bytes: int = MAX_BODY_B
     Raises:
         RequestRefused: it is too large, too late, cut off, no JSON object, or not of this kind.
     """
-    body = await _read_bytes(request, max_bytes)
+    body = await read_bytes(request, max_bytes)
     try:
         fields = await run_beside_loop(lambda: _parse_json(body), chars=len(body))
     except (ValueError, RecursionError):
@@ -345,7 +345,12 @@ def field_error(field: str, message: str) -> str:
     return f"{field}: {wrong}." if field else f"{wrong}."
 
 
-async def _read_bytes(request: Request, max_bytes: int) -> bytes:
+async def read_bytes(request: Request, max_bytes: int) -> bytes:
+    """Return the whole body.
+
+    Raises:
+        RequestRefused: it is too large, too late or cut off.
+    """
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_S):

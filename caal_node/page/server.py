@@ -12,6 +12,7 @@ the person as one whose page may see arguments and results (`caal_node.room.fron
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
 from collections import OrderedDict
@@ -19,6 +20,7 @@ from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -32,7 +34,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from caal_node.config.settings import Settings
-from caal_node.control.http_api import Gate, RequestBody, RequestRefused, read_body
+from caal_node.control.http_api import Gate, RequestBody, RequestRefused, read_body, read_bytes
 from caal_node.control.messages import (
     AgentAnswer,
     AgentRequest,
@@ -47,6 +49,7 @@ from caal_node.control.messages import (
 from caal_node.control.room_agents import CHANGE_S, ControlError, LiveKitRooms, ask_agent
 from caal_node.core.errors import ConfigError
 from caal_node.room.front_end import PAGE
+from caal_node.telemetry.turn_times import read_spans, turns_of
 
 STATIC: Final = Path(__file__).with_name("static")
 """The built page. `make page` builds it from `client/`; a wheel brings it along."""
@@ -61,6 +64,9 @@ FIRST_ROOM_S: Final = 900
 """Seconds for which the first page's room is open before anybody joins it."""
 MAX_REQUESTS: Final = 32
 MODEL_CHARS: Final = 200
+TRACE_BYTES: Final = 8 << 20
+"""Bytes of a trace that are read at once; of a longer file the page sends the end."""
+TRACE_TURNS: Final = 50
 KEY_BYTES: Final = 24
 _CSP: Final = (
     "default-src 'self'",
@@ -248,6 +254,15 @@ def make_page_app(
                 del models[next(iter(models))]
         return answer
 
+    @app.post(f"{PREFIX}/trace", dependencies=with_key)
+    async def trace(request: Request) -> JSONResponse:
+        body = await read_bytes(request, TRACE_BYTES)
+        try:
+            turns = await asyncio.to_thread(_turns_in, body)
+        except ConfigError as error:
+            raise RequestRefused(422, f"{error}.") from None
+        return JSONResponse({"turns": turns})
+
     @app.exception_handler(RequestRefused)
     async def refused(_: Request, why: RequestRefused) -> JSONResponse:
         return why.response()
@@ -260,11 +275,16 @@ def make_page_app(
     async def http_error(_: Request, why: HTTPException) -> Response:
         return RequestRefused(why.status_code, f"{why.detail}.").response()
 
-    _ = join, tools, reload, model, change_model, refused, failed, http_error
+    _ = join, tools, reload, model, change_model, trace, refused, failed, http_error
     app.mount("/", StaticFiles(directory=static, html=True))
     policy = "; ".join((*_CSP, f"connect-src 'self' {' '.join(_origins(url))}"))
     app.add_middleware(_Guarded, hosts=frozenset(hosts), policy=policy)
     return app
+
+
+def _turns_in(trace: bytes) -> list[dict[str, Any]]:
+    turns = turns_of(read_spans(BytesIO(trace), "the file"))
+    return [turn.as_json() for turn in turns[-TRACE_TURNS:]]
 
 
 def _origins(livekit_url: str) -> tuple[str, ...]:

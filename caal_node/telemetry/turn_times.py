@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, BinaryIO, Final, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
@@ -116,27 +116,36 @@ def read_trace(path: Path) -> Generator[TraceSpan]:
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}. Name a file that CAAL_TRACE wrote") from None
     with closing(file):
-        number = size = 0
-        while data := file.readline(MAX_LINE_BYTES + 1):
-            number, size = number + 1, size + len(data)
-            if len(data) > MAX_LINE_BYTES:
-                _refuse(path, number, f"it has more than {MAX_LINE_BYTES >> 20} MiB")
-            if size > MAX_BYTES:
-                raise ConfigError(
-                    f"{path}: larger than {MAX_BYTES >> 20} MiB, and no trace is. Is it the right "
-                    "file? Traces can be cut between any two lines"
-                )
-            if data.strip():
-                yield from _spans(path, number, data)
+        yield from read_spans(file, str(path))
 
 
-def _spans(path: Path, number: int, data: bytes) -> Generator[TraceSpan]:
+def read_spans(file: BinaryIO, name: str) -> Generator[TraceSpan]:
+    """Yield the spans of a trace; errors call it `name`.
+
+    Raises:
+        ConfigError: it is too long, or holds what is no line of a trace.
+    """
+    number = size = 0
+    while data := file.readline(MAX_LINE_BYTES + 1):
+        number, size = number + 1, size + len(data)
+        if len(data) > MAX_LINE_BYTES:
+            _refuse(name, number, f"it has more than {MAX_LINE_BYTES >> 20} MiB")
+        if size > MAX_BYTES:
+            raise ConfigError(
+                f"{name}: larger than {MAX_BYTES >> 20} MiB, and no trace is. Is it the right "
+                "file? Traces can be cut between any two lines"
+            )
+        if data.strip():
+            yield from _spans(name, number, data)
+
+
+def _spans(name: str, number: int, data: bytes) -> Generator[TraceSpan]:
     try:
         traces = _Traces.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
-        _refuse(path, number, f"{place}: {first['msg']}" if place else first["msg"])
+        _refuse(name, number, f"{place}: {first['msg']}" if place else first["msg"])
     for span in (
         span for each in traces.resource_spans for scope in each.scope_spans for span in scope.spans
     ):
@@ -161,9 +170,9 @@ def _shown(name: str) -> str:
     return "".join(c if c.isprintable() else "·" for c in name[:NAME_CHARS])
 
 
-def _refuse(path: Path, number: int, what: str) -> NoReturn:
+def _refuse(name: str, number: int, what: str) -> NoReturn:
     raise ConfigError(
-        f"{path}, line {number}: {what}. Delete that line, if the file is a trace of CAAL_TRACE; "
+        f"{name}, line {number}: {what}. Delete that line, if the file is a trace of CAAL_TRACE; "
         "the others can be read without it"
     )
 

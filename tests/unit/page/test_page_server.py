@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,9 @@ from pydantic import SecretStr
 from caal_node.config.settings import Settings
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.core.errors import ConfigError
+from caal_node.page import server
 from caal_node.page.server import MAX_PAGES, TOKEN_S, make_page_app
+from tests.stand_ins.traced_spans import answered, traced
 
 KEY = "the-key-of-the-link"
 SECRET = "a-secret-of-at-least-thirty-two-characters"  # noqa: S105 - it opens nothing
@@ -170,3 +173,25 @@ def test_a_page_that_is_not_built_is_told_with_its_fix(tmp_path: Path) -> None:
     chosen = settings()
     with pytest.raises(ConfigError, match="in a clone, run: make page"):
         make_page_app(chosen, LiveKitRooms.of(chosen), key=KEY, hosts=("*",), static=tmp_path)
+
+
+async def test_a_trace_is_read_for_the_page_that_sends_it(static: Path) -> None:
+    trace = "".join(f"{json.dumps(traced(each))}\n" for each in answered()).encode()
+    async with opened(static) as client:
+        answer = await client.post("/page/trace", headers=AS_PAGE, content=trace)
+        refused = await client.post("/page/trace", content=trace)
+        broken = await client.post("/page/trace", headers=AS_PAGE, content=trace + b"no span")
+        empty = await client.post("/page/trace", headers=AS_PAGE)
+    (turn,) = answer.json()["turns"]
+    assert turn["calls"][0]["tool"] == "get_weather"
+    assert refused.status_code == 403
+    assert broken.status_code == 422
+    assert broken.json()["detail"].startswith("the file, line 10: ")
+    assert empty.json() == {"turns": []}
+
+
+async def test_a_trace_has_a_limit(static: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "TRACE_BYTES", 100)
+    async with opened(static) as client:
+        answer = await client.post("/page/trace", headers=AS_PAGE, content=b"x" * 101)
+    assert answer.status_code == 413

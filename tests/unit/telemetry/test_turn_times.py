@@ -26,83 +26,13 @@ from caal_node.telemetry.turn_times import (
     read_trace,
     turns_of,
 )
-
-NOON_S = 1_795_867_200
-CHAT = {"gen_ai.operation.name": "chat", "caal.model.outcome": "ok"}
-TOOL = {
-    "gen_ai.operation.name": "execute_tool",
-    "gen_ai.tool.name": "get_weather",
-    "caal.tool.outcome": "ok",
-}
-
-
-def value(given: object) -> dict[str, Any]:
-    if isinstance(given, bool):
-        return {"boolValue": given}
-    if isinstance(given, int):
-        return {"intValue": str(given)}
-    return {"doubleValue" if isinstance(given, float) else "stringValue": given}
-
-
-def span(
-    begin_s: float,
-    end_s: float,
-    name: str,
-    above: str = "session",
-    *,
-    id: str | None = None,
-    trace: str = "t1",
-    **attributes: object,
-) -> dict[str, Any]:
-    """A span as OTLP writes it; its times are seconds after noon."""
-    number = f"{trace}-{name}-{begin_s}" if id is None else f"{trace}-{id}"
-    return {
-        "traceId": trace,
-        "spanId": number,
-        "parentSpanId": f"{trace}-{above}",
-        "name": name,
-        "startTimeUnixNano": str(round((NOON_S + begin_s) * 1e9)),
-        "endTimeUnixNano": str(round((NOON_S + end_s) * 1e9)),
-        "attributes": [{"key": key, "value": value(each)} for key, each in attributes.items()],
-    }
-
-
-def spoken(trace: str = "t1", later_s: float = 0.0) -> dict[str, Any]:
-    """Speech from -2 s to 0 s, whose turn is decided a second later."""
-    delays = {"lk.end_of_turn_delay": 1.0, "lk.transcription_delay": 0.6}
-    return span(later_s - 2.0, later_s + 1.0, "user_turn", trace=trace, **delays)
-
-
-def answered(trace: str = "t1", later_s: float = 0.0) -> list[dict[str, Any]]:
-    """A turn with two requests and a call, as LiveKit nests their spans. They are written as they
-    end."""
-
-    def at(begin_s: float, end_s: float, name: str, above: str, **more: Any) -> dict[str, Any]:
-        return span(later_s + begin_s, later_s + end_s, name, above, trace=trace, **more)
-
-    turn, tokens = f"turn-{later_s}", "gen_ai.usage.input_tokens"
-    read = {tokens: 1400, "gen_ai.usage.cache_read.input_tokens": 1360}
-    first = {"gen_ai.response.time_to_first_chunk": 0.3, **read}
-    second = {"gen_ai.response.time_to_first_chunk": 0.2}
-    inner, outer = f"run-{later_s}", f"node-{later_s}"
-    return [
-        at(0.9, 1.8, "chat m", inner, **CHAT, **first),
-        at(0.9, 1.8, "llm_request_run", outer, id=inner),
-        at(0.9, 1.8, "llm_node", turn, id=outer),
-        at(1.8, 1.8, "cue", turn, **{"caal.cue.kind": "tool"}),
-        at(1.8, 2.3, "function_tool", turn, **TOOL),
-        at(2.3, 3.0, "chat m", turn, **CHAT, **second),
-        at(2.8, 3.3, "tts_request", turn),
-        at(3.1, 5.0, "agent_speaking", turn),
-        at(0.9, 5.0, "agent_turn", "session", id=turn),
-    ]
-
+from tests.stand_ins.traced_spans import CHAT, TOOL, answered, span, spoken, traced
 
 TOOL_TURN = [spoken(), *answered()]
 
 
 def write(path: Path, *spans: dict[str, Any]) -> Path:
-    lines = [json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [each]}]}]}) for each in spans]
+    lines = [json.dumps(traced(each)) for each in spans]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
@@ -141,8 +71,7 @@ def test_typed_words_count_from_their_arrival(tmp_path: Path) -> None:
 
 def test_the_spans_of_a_collector_that_packs_many_in_a_line_are_read(tmp_path: Path) -> None:
     path = tmp_path / "trace.jsonl"
-    line = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"spans": TOOL_TURN}]}]}
-    path.write_text(json.dumps(line), encoding="utf-8")
+    path.write_text(json.dumps(traced(*TOOL_TURN)), encoding="utf-8")
     assert turns_of(read_trace(path)) == turns(tmp_path, *TOOL_TURN)
 
 
@@ -216,7 +145,7 @@ def test_a_request_or_call_that_failed_says_how(tmp_path: Path) -> None:
 
 WRONG = {
     "no JSON": "hello",
-    "cut off": json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": TOOL_TURN}]}]})[:-9],
+    "cut off": json.dumps(traced(*TOOL_TURN))[:-9],
     "no object": "[1, 2]",
     "another program's": '{"time": 1, "level": "info"}',
     "deep": "[" * 100_000,
@@ -236,10 +165,7 @@ WRONG_FIELDS: dict[str, dict[str, Any]] = {
     "wrong",
     [
         *WRONG.values(),
-        *(
-            json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [{**spoken(), **each}]}]}]})
-            for each in WRONG_FIELDS.values()
-        ),
+        *(json.dumps(traced({**spoken(), **each})) for each in WRONG_FIELDS.values()),
     ],
     ids=[*WRONG, *WRONG_FIELDS],
 )

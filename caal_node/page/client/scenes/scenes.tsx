@@ -5,6 +5,7 @@ import { render } from "preact";
 import { App, type ViewName } from "../src/components/app";
 import { ClockContext, TextsContext } from "../src/components/shared";
 import type { SteeringServer } from "../src/components/steer";
+import type { TraceReader } from "../src/components/traced_turns";
 import type { Actions, View } from "../src/session";
 import "../src/style.css";
 import { textsFor } from "../src/texts";
@@ -31,7 +32,8 @@ const actions: Actions = {
   levels: () => ({ microphone: 0.55, agent: 0.8 }),
 };
 
-const server: SteeringServer = {
+const server: SteeringServer & TraceReader = {
+  turns: () => Promise.resolve([]),
   model: () => Promise.resolve({ model: "qwen3:4b", api: "ollama" }),
   changeModel: (model) => Promise.resolve(model),
   reload: () =>

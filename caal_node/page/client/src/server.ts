@@ -1,6 +1,7 @@
 /** The HTTP side of `caal-node up`: where to join, the tools, the model. */
 
 import { clean, line, NAME_CHARS, WORDS_CHARS } from "./incoming";
+import { readTurns, type TracedTurn } from "./trace";
 
 export interface Join {
   readonly url: string;
@@ -118,10 +119,16 @@ export class Server {
     return line(fields.model, NAME_CHARS) || model;
   }
 
+  async turns(trace: Blob): Promise<readonly TracedTurn[]> {
+    const fields = await this.request("POST", "trace", trace, RELOAD_DEADLINE_MS);
+    if (!Array.isArray(fields.turns)) throw new ServerError("odd");
+    return readTurns(fields.turns);
+  }
+
   private async request(
     method: "GET" | "POST",
     path: string,
-    body?: object,
+    body?: Blob | object,
     deadlineMs = DEADLINE_MS,
   ): Promise<Fields> {
     if (!this.key) throw new ServerError("no_key");
@@ -130,13 +137,14 @@ export class Server {
       "X-Caal-Page": this.page,
       Accept: "application/json",
     };
-    if (body) headers["Content-Type"] = "application/json";
+    const isFile = body instanceof Blob;
+    if (body && !isFile) headers["Content-Type"] = "application/json";
     let response: Response;
     try {
       response = await this.send(`/page/${path}`, {
         method,
         headers,
-        body: body ? JSON.stringify(body) : null,
+        body: isFile ? body : body ? JSON.stringify(body) : null,
         cache: "no-store",
         credentials: "omit",
         redirect: "error",

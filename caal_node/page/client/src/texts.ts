@@ -296,6 +296,17 @@ const en = {
   nothingYet: "nothing yet",
   requests: (n: number) => (n === 1 ? "1 request to the model" : `${n} requests to the model`),
   chart: (words: string) => `Times of the turn “${words}”`,
+  traceTitle: "A recorded conversation",
+  traceLead: "Opens a file that CAAL_TRACE wrote. It stays between your browser and caal-node.",
+  traceFile: "Trace file",
+  traceTurns: (n: number) => (n === 1 ? "1 turn" : `The last ${n} turns`),
+  traceTurn: (n: number, at: Date) => `Turn ${n}, ${at.toLocaleTimeString("en-GB")}`,
+  lane: {
+    listening: (_: number) => "listening",
+    request: (n: number) => `request ${n}`,
+    cue: (_: number) => "first cue",
+    voice: (_: number) => "voice",
+  },
 };
 
 export type Texts = typeof en;
@@ -591,6 +602,17 @@ const de: Texts = {
   nothingYet: "noch nichts",
   requests: (n) => (n === 1 ? "1 Anfrage ans Modell" : `${n} Anfragen ans Modell`),
   chart: (words) => `Zeiten der Runde „${words}“`,
+  traceTitle: "Ein aufgezeichnetes Gespräch",
+  traceLead: "Öffnet eine Datei von CAAL_TRACE. Sie bleibt zwischen deinem Browser und caal-node.",
+  traceFile: "Trace-Datei",
+  traceTurns: (n) => (n === 1 ? "1 Runde" : `Die letzten ${n} Runden`),
+  traceTurn: (n, at) => `Runde ${n}, ${at.toLocaleTimeString("de-DE")}`,
+  lane: {
+    listening: () => "zuhören",
+    request: (n) => `Anfrage ${n}`,
+    cue: () => "erstes Signal",
+    voice: () => "Stimme",
+  },
 };
 
 /** Return the texts of the first of these languages that the page has. */

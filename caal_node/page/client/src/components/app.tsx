@@ -13,6 +13,7 @@ import { StagePanel } from "./stage_panel";
 import { Steer, type SteeringServer } from "./steer";
 import { Talk } from "./talk";
 import { TimerList } from "./timers";
+import type { TraceReader } from "./traced_turns";
 
 export type ViewName = "talk" | "steer" | "look";
 
@@ -21,7 +22,7 @@ const VIEWS: readonly ViewName[] = ["talk", "steer", "look"];
 export function App(props: {
   view: View;
   actions: Actions;
-  server: SteeringServer;
+  server: SteeringServer & TraceReader;
   first?: ViewName;
 }): JSX.Element {
   const texts = useTexts();
@@ -75,7 +76,7 @@ export function App(props: {
         {shown === "talk" && <Talk view={view} actions={actions} />}
         {shown !== "talk" && (
           <div class="scroll" tabIndex={0} role="region" aria-label={texts[shown]}>
-            {shown === "steer" ? <Steer server={server} /> : <Look conversation={conversation} />}
+            {shown === "steer" ? <Steer server={server} /> : <Look conversation={conversation} server={server} />}
           </div>
         )}
       </main>

@@ -6,9 +6,12 @@ import type { Conversation, Turn } from "../conversation";
 import { timeWords } from "../texts";
 import { ticksOf, type Waterfall, waterfallOf } from "../waterfall";
 import { callWords, outcomeWords } from "./call_card";
+import { ChartRow } from "./chart";
 import { useNow, useTexts } from "./shared";
+import { TracedTurns, type TraceReader } from "./traced_turns";
 
-export function Look({ conversation }: { conversation: Conversation }): JSX.Element {
+export function Look(props: { conversation: Conversation; server: TraceReader }): JSX.Element {
+  const { conversation, server } = props;
   const texts = useTexts();
   const turns = [...conversation.turns].reverse();
   return (
@@ -19,6 +22,7 @@ export function Look({ conversation }: { conversation: Conversation }): JSX.Elem
       {turns.map((turn) => (
         <TurnChart key={turn.n} conversation={conversation} turn={turn} />
       ))}
+      <TracedTurns server={server} />
     </div>
   );
 }
@@ -42,12 +46,12 @@ function TurnChart({ conversation, turn }: { conversation: Conversation; turn: T
       <p class="quiet">{facts.join(" · ") || texts.nothingYet}</p>
       <div class="chart">
         {chart.firstCue !== null && (
-          <Row name={texts.legendCue} time={timeWords(texts, chart.firstCue)}>
+          <ChartRow name={texts.legendCue} time={timeWords(texts, chart.firstCue)}>
             <Mark chart={chart} at={chart.firstCue} kind="cue" />
-          </Row>
+          </ChartRow>
         )}
         {chart.bars.map((bar) => (
-          <Row
+          <ChartRow
             key={bar.call.key}
             name={callWords(texts, bar.call)}
             time={timeWords(texts, bar.to - bar.from)}
@@ -61,12 +65,12 @@ function TurnChart({ conversation, turn }: { conversation: Conversation; turn: T
               height="12"
               rx="4"
             />
-          </Row>
+          </ChartRow>
         ))}
         {chart.firstSpoken !== null && (
-          <Row name={texts.legendSpoken} time={timeWords(texts, chart.firstSpoken)}>
+          <ChartRow name={texts.legendSpoken} time={timeWords(texts, chart.firstSpoken)}>
             <Mark chart={chart} at={chart.firstSpoken} kind="spoken" />
-          </Row>
+          </ChartRow>
         )}
         <div class="chart-row" aria-hidden="true">
           <span />
@@ -81,27 +85,6 @@ function TurnChart({ conversation, turn }: { conversation: Conversation; turn: T
         </div>
       </div>
     </section>
-  );
-}
-
-function Row(props: {
-  name: string;
-  time: string;
-  hint?: string;
-  children: preact.ComponentChildren;
-}): JSX.Element {
-  return (
-    <div class="chart-row">
-      <span class="chart-name">{props.name}</span>
-      <svg class="chart-track" aria-hidden="true" focusable="false">
-        <rect class="chart-ground" x="0" y="9" width="100%" height="2" rx="1" />
-        {props.children}
-      </svg>
-      <span class="chart-time">
-        {props.time}
-        {props.hint && <span class="hidden-text"> {props.hint}</span>}
-      </span>
-    </div>
   );
 }
 
