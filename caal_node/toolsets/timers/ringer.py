@@ -90,8 +90,9 @@ class Ringer:
         self._pause: Final = pause
         self._look = asyncio.Event()
         self._tells = True
-        self._shown: tuple[SetTimer, ...] | None = ()
-        """What front ends were sent last; None where somebody has come who may not know it."""
+        self._shown: tuple[tuple[SetTimer, ...], int] | None = (), 0
+        """What front ends were sent last, and how many more are set; None where somebody has come
+        who may not know it."""
         self._ringing: dict[int, asyncio.Task[None]] = {}
         self._telling: asyncio.Task[None] | None = None
 
@@ -158,9 +159,9 @@ class Ringer:
             SetTimer(*(each.number, each.kind, each.name, each.due), each.state == "ringing")
             for each in is_set[:SHOWN_MAX]
         )
-        if shown != self._shown:
-            self._shown = shown
-            more = len(is_set) - len(shown)
+        more = len(is_set) - len(shown)
+        if (shown, more) != self._shown:
+            self._shown = shown, more
             self._services.emit(TimersChanged(self._now.timestamp(), shown, more))
 
     async def _ring(self, entry: Entry) -> None:
