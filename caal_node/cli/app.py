@@ -405,6 +405,26 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
 
 
 @app.command()
+def health() -> None:
+    """Say whether this machine's worker can take rooms; the exit code is 1 if it cannot.
+
+    It asks the process that `caal-node start` runs, and the LiveKit server with the worker's keys.
+    """
+    log_to_stderr(logging.ERROR)
+    from caal_node.cli.health import run_health
+
+    raise typer.Exit(_run(lambda: run_health(guard_process())))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON schema of caal.toml, for editors, with all toolsets that are installed."""
+    from caal_node.cli.schema import print_schema
+
+    print_schema()
+
+
+@app.command()
 def trace(
     file: Annotated[
         Path | None,

@@ -28,6 +28,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
 from caal_node.cli.output import console, print_table
+from caal_node.cli.schema import FILE as SCHEMA
 from caal_node.config.env_file import ENV_FILE
 from caal_node.config.file import read_text
 from caal_node.config.settings import Settings, load_settings
@@ -337,7 +338,7 @@ def add_toolset(
         _stop()
     kept, secrets = _without_secrets(kind, options)
     # The file as it is now: its owner may have written into it while questions were asked.
-    text = with_toolset(read_text(FILE), name, kept)
+    text = with_toolset(read_text(FILE) or f"#:schema {SCHEMA.as_uri()}\n", name, kept)
     _write_secrets(secrets)
     replace_text(FILE, text)
     load_settings()  # what was written can be read

@@ -307,6 +307,7 @@ def make_server(settings: Settings, *, always_free: bool) -> AgentServer:
     secret = settings.livekit_api_secret
     server = AgentServer(
         ws_url=settings.livekit_url,
+        host="127.0.0.1",  # of its health, for `caal-node health`; LiveKit's own is every network
         api_key=settings.livekit_api_key,
         api_secret=secret.get_secret_value() if secret else None,
         setup_fnc=load_models,

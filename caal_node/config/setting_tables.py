@@ -19,6 +19,7 @@ from pydantic import (
     InstanceOf,
     TypeAdapter,
     ValidationError,
+    WithJsonSchema,
 )
 
 from caal_node.core.addresses import ModelReference, parse_reference
@@ -116,7 +117,9 @@ class Fallbacks(GivenTable):
     """The models that answer where the first one fails."""
 
     models: Annotated[
-        tuple[ModelReference, ...], BeforeValidator(_references), Field(max_length=8)
+        tuple[ModelReference, ...],
+        BeforeValidator(_references, json_schema_input_type=str | list[str]),
+        Field(max_length=8),
     ] = ()
     """They are asked in this order: `api:model@url` or only a name."""
     after: Annotated[float, Field(gt=0, le=600)] = 30
@@ -139,7 +142,9 @@ class Cues(GivenTable):
     on: bool = True
     folder: Annotated[Path | None, AfterValidator(_cues_folder)] = None
     """WAV files in place of built-in cues."""
-    agent_tools: Annotated[tuple[str, ...], BeforeValidator(names)] = AGENT_TOOLS
+    agent_tools: Annotated[
+        tuple[str, ...], BeforeValidator(names, json_schema_input_type=str | list[str])
+    ] = AGENT_TOOLS
     """Names of tools that give work to another agent, and so get the agent cue."""
 
     @property
@@ -191,10 +196,26 @@ def is_short(value: Any) -> bool:
     return not isinstance(value, dict) and not str(value).lstrip().startswith("{")
 
 
-ChecksSetting: TypeAlias = Annotated[InstanceOf[Checks], BeforeValidator(_checks)]
+# What may be written, for the schema of `caal.toml`. JSON as a text is for the environment.
+_Name: TypeAlias = Annotated[str, WithJsonSchema({"enum": [*CHECKS, *_ALL_BUT]})]
+_Switch: TypeAlias = bool | Annotated[str, WithJsonSchema({"enum": ["on", "off"]})]
+_Listed: TypeAlias = str | list[str]
+
+ChecksSetting: TypeAlias = Annotated[
+    InstanceOf[Checks],
+    BeforeValidator(_checks, json_schema_input_type=_Switch | _Name | list[_Name]),
+]
 TextLimitsSetting: TypeAlias = Annotated[
     TextLimits, BeforeValidator(partial(table_of, "text_limits"))
 ]
-FallbacksSetting: TypeAlias = Annotated[Fallbacks, BeforeValidator(partial(table_of, "fallbacks"))]
-CuesSetting: TypeAlias = Annotated[Cues, BeforeValidator(partial(table_of, "cues"))]
-TraceSetting: TypeAlias = Annotated[Trace | None, BeforeValidator(partial(table_of, "trace"))]
+FallbacksSetting: TypeAlias = Annotated[
+    Fallbacks,
+    BeforeValidator(partial(table_of, "fallbacks"), json_schema_input_type=Fallbacks | _Listed),
+]
+CuesSetting: TypeAlias = Annotated[
+    Cues, BeforeValidator(partial(table_of, "cues"), json_schema_input_type=Cues | bool | str)
+]
+TraceSetting: TypeAlias = Annotated[
+    Trace | None,
+    BeforeValidator(partial(table_of, "trace"), json_schema_input_type=Trace | str),
+]

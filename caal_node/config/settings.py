@@ -65,6 +65,7 @@ from caal_node.network.policy import NetworkPolicy, parse_policy
 from caal_node.policy.places import Places
 from caal_node.policy.policy import Policy
 from caal_node.policy.reader import read_policy
+from caal_node.policy.tables import ToolsTable
 from caal_node.redaction.settings import Redactions, RedactionSettings
 
 NAME: Final = "caal.toml"
@@ -211,12 +212,16 @@ Part: TypeAlias = Annotated[str, AfterValidator(_speech_part)]
 """It is `local` (this project's own), `none`, or `module:factory` of somebody's own."""
 ClassName: TypeAlias = Annotated[str, AfterValidator(_class_name)]
 Examples: TypeAlias = Annotated[
-    tuple[Example, ...], BeforeValidator(_examples), Field(max_length=20)
+    tuple[Example, ...],
+    BeforeValidator(_examples, json_schema_input_type=list[_ExampleRow]),
+    Field(max_length=20),
 ]
 
 
 PinnedGlobs: TypeAlias = Annotated[
-    tuple[str, ...], BeforeValidator(names), AfterValidator(_tool_globs)
+    tuple[str, ...],
+    BeforeValidator(names, json_schema_input_type=str | list[str]),
+    AfterValidator(_tool_globs),
 ]
 
 
@@ -226,25 +231,36 @@ class Settings(BaseModel):
     Wrong values raise pydantic's ValidationError here; `load_settings` turns it into a ConfigError.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
     # The model.
     ollama_host: OllamaUrl = "http://127.0.0.1:11434"
-    """It is always a URL, whichever of Ollama's spellings was given."""
+    """Ollama's address: host, host:port or a URL."""
     api: Api = "ollama"
+    """How the model's server is asked; see docs/models.md."""
     model: str = Field(
         default_factory=lambda data: (
             EMBEDDED_MODEL if data.get("api") == "embedded" else "qwen3:8b"
         ),
         min_length=1,
     )
+    """The model's name on its server; `module:factory` of a LiveKit plugin's model if `api` is
+    livekit, and a GGUF file if it is embedded. The default is qwen3:8b."""
     base_url: HttpUrl | None = None
-    """None stands for `ollama_host`; see `model_address`."""
+    """The address of the model's server if it is not `ollama_host`."""
     api_key: Secret | None = None
+    """The key of the model's server. It is better kept in .env than here."""
     num_ctx: Annotated[int, Field(ge=512, le=1 << 20)] = 8192
     """Tokens of the context. 50 compact tool schemas and a conversation fit into it; Ollama's own
     default is often too small."""
-    think: Annotated[bool | Literal["low", "medium", "high"], BeforeValidator(_think)] = False
+    think: Annotated[
+        bool | Literal["low", "medium", "high"],
+        BeforeValidator(
+            _think, json_schema_input_type=bool | Literal["on", "off", "low", "medium", "high"]
+        ),
+    ] = False
     """It is off because a spoken answer must not wait for reasoning that nobody hears."""
     keep_alive: Annotated[int | str, BeforeValidator(_keep_alive)] = "30m"
     """How long the server keeps the model loaded after a request. People pause for longer than
@@ -267,25 +283,35 @@ class Settings(BaseModel):
     """Which checks of the model's calls and replies are on. See docs/small-models.md."""
     fallbacks: FallbacksSetting = Fallbacks()
     """The models that answer where `model` fails."""
-    model_servers: Annotated[tuple[HttpUrl, ...], BeforeValidator(names), Field(max_length=16)] = ()
+    model_servers: Annotated[
+        tuple[HttpUrl, ...],
+        BeforeValidator(names, json_schema_input_type=str | list[str]),
+        Field(max_length=16),
+    ] = ()
     """Addresses to which a caller of the control API may move the conversation (`/model`), beside
     those of `model` and `fallbacks`."""
 
     # The conversation.
     detection: Detection = "complete"
+    """complete: whether a tool is called is decided by one whole reply. streamed: text is spoken as
+    it comes."""
     max_tool_rounds: Annotated[int, Field(ge=1, le=20)] = 4
+    """Replies with calls in one turn. The next reply can only be speech."""
     agent: ClassName | None = None
-    """`module:Class` of the CaalAgent that the command line runs; None is a plain CaalAgent."""
+    """`module:Class` of the CaalAgent that the command line runs; by default a plain CaalAgent."""
     instructions: Path | None = None
     """A text file that replaces the built-in system prompt."""
     examples: Annotated[Mapping[str, Examples], Field(max_length=500)] = {}
     """For each tool name, words that people say for it, with the call's arguments."""
 
     # The tools.
-    tools: Annotated[InstanceOf[Policy], BeforeValidator(_policy)] = Policy()
-    """What may be called, and by whom; see docs/safety.md. A policy that cannot be read is one with
-    faults, and no error: reading goes on with it."""
+    tools: Annotated[
+        InstanceOf[Policy], BeforeValidator(_policy, json_schema_input_type=ToolsTable)
+    ] = Policy()
+    """What may be called, and by whom; see docs/safety.md."""
+    # A policy that cannot be read is one with faults, and no error: reading goes on with it.
     mcp_servers: Path = Path(MCP_SERVERS)
+    """The file of MCP servers; see docs/mcp.md."""
     mcp_path: Path | None = None
     """The folder that a room works in, for servers that need one (`with_path`)."""
     tool_tokens: Annotated[int, Field(ge=0, le=1 << 20)] = 3_000
@@ -295,9 +321,10 @@ class Settings(BaseModel):
     pinned_tools: Annotated[PinnedGlobs, Field(max_length=PINS_MAX)] = ()
     """Names of tools, or globs over them, that stand at the beginning of every prompt although the
     others are told on demand. See docs/discovery.md."""
-    embedding: Annotated[Literal["off", "minilm"] | ModelReference, BeforeValidator(_embedding)] = (
-        "off"
-    )
+    embedding: Annotated[
+        Literal["off", "minilm"] | ModelReference,
+        BeforeValidator(_embedding, json_schema_input_type=str),
+    ] = "off"
     """The embedding by which searches for tools compare meanings as well as words: `minilm` in this
     process, or a server's model, `[api:]model@url`. See docs/discovery.md."""
     tool_timeout: Annotated[float, Field(gt=0, le=600)] = 20
@@ -305,21 +332,31 @@ class Settings(BaseModel):
     dry_run: bool = False
     """Whether no tool runs, and people only hear what would have been done. See docs/safety.md."""
     toolsets: Annotated[
-        Mapping[str, InstanceOf[ToolsetTable]], BeforeValidator(_toolsets), Field(max_length=100)
+        Mapping[str, InstanceOf[ToolsetTable]],
+        BeforeValidator(_toolsets, json_schema_input_type=dict[str, dict[str, JsonValue]]),
+        Field(max_length=100),
     ] = {}
     """The toolsets that are on, with their options; see docs/toolsets.md."""
-    timezone: Annotated[InstanceOf[ZoneInfo] | None, BeforeValidator(_timezone)] = None
-    """The home's time zone, such as `Europe/Oslo`; None is the machine's."""
+    timezone: Annotated[
+        InstanceOf[ZoneInfo] | None, BeforeValidator(_timezone, json_schema_input_type=str)
+    ] = None
+    """The home's time zone, such as `Europe/Oslo`; by default the machine's."""
     n8n_url: N8nUrl | None = None
+    """n8n's address: host, host:port or a URL."""
     n8n_mcp_token: Secret | None = None
+    """The token of n8n's MCP server. It is better kept in .env than here."""
     n8n_api_key: Secret | None = None
+    """The key of n8n's API. It is better kept in .env than here."""
     n8n_auth: Annotated[WebhookSecrets, BeforeValidator(_webhooks), Field(max_length=500)] = {}
     """Credentials of webhooks, by path, tool name or workflow id. docs/n8n.md shows the forms."""
 
     # Speech and sounds.
     stt: Part = "local"
+    """Speech recognition: local, none, or `module:factory` of your own."""
     tts: Part = "local"
+    """The voice: local, none, or `module:factory` of your own."""
     vad: Part = "local"
+    """Detection of speech: local, none, or `module:factory` of your own."""
     cues: CuesSetting = Cues()
     """The sounds of a room: on, off, or a folder with WAV files of your own."""
     room_sees: RoomSees = "names"
@@ -327,7 +364,10 @@ class Settings(BaseModel):
     everything, as LiveKit's session host stays open. See docs/security.md."""
 
     # The network.
-    network: Annotated[NetworkPolicy, BeforeValidator(_network)] = NetworkPolicy()
+    network: Annotated[
+        InstanceOf[NetworkPolicy],
+        BeforeValidator(_network, json_schema_input_type=str | list[str]),
+    ] = NetworkPolicy()
     """Where this process may connect to: `any`, `local`, `lan`, or ranges and names. See
     docs/security.md."""
     # What leaves the conversation.
@@ -338,10 +378,13 @@ class Settings(BaseModel):
 
     # The room.
     control_token: Token | None = None
+    """The bearer token of the control API. It is better kept in .env than here."""
     livekit_url: RoomUrl | None = None
+    """The address of the LiveKit server, such as ws://127.0.0.1:7880."""
     livekit_api_key: str | None = None
-    """It is no secret: every participant's token names it as the issuer."""
+    """LiveKit's key. It is no secret: every participant's token names it as the issuer."""
     livekit_api_secret: Secret | None = None
+    """The secret of that key. It is better kept in .env than here."""
 
     @property
     def model_address(self) -> str:

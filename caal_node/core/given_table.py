@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict
 class GivenTable(BaseModel):
     """The values of one table. They are immutable, and a wrong one is in no error's text."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
 
 def json_object(value: Any, example: str) -> Any:

@@ -37,6 +37,7 @@ OWN_COMMANDS = (
     ),
     *(("download-files",), ("demo",), ("n8n",), ("n8n", "check"), ("n8n", "try"), ("mcp",)),
     *(("mcp", "import"), ("mcp", "inputs"), ("policy",), ("policy", "try"), ("trace",)),
+    *(("health",), ("schema",)),
 )
 LONG = f"Start a timer{' that is told of at length' * 6}."
 
