@@ -44,6 +44,7 @@ START_S = 120.0
 END_S = 30.0
 SILENT_S = 20
 """Seconds before somebody speaks, as the microphone is on before the agent listens, and behind."""
+TRACE_S = 20.0
 CUT_S = 12.0
 """Seconds without LiveKit's server: the page has noticed by then."""
 LINK = re.compile(rb"http://\S+#key=\S+")
@@ -83,6 +84,7 @@ ORDER = {
     },
 }
 SETTINGS = """
+CAAL_TRACE=trace.jsonl
 CAAL_AGENT=home:Home
 CAAL_TOOL_CALLS=native
 """
@@ -131,6 +133,8 @@ class Up:
 
     link: str
     process: asyncio.subprocess.Process
+    trace: Path
+    """What its worker writes of all conversations."""
 
     def livekit(self) -> psutil.Process:
         """Its LiveKit server."""
@@ -175,7 +179,7 @@ async def up(folder: Path, *, speech: bool = False) -> AsyncGenerator[Up]:
                     line = await process.stderr.readline()
                     assert line, said.decode()
                     said += line
-            yield Up(link[0].decode(), process)
+            yield Up(link[0].decode(), process, folder / "trace.jsonl")
         finally:
             children = psutil.Process(process.pid).children(recursive=True)
             process.send_signal(signal.SIGINT)
@@ -433,6 +437,28 @@ async def test_cards_outlive_a_lost_connection(here: Up) -> None:
         await expect(page.get_by_role("textbox", name="Type a message")).to_be_enabled()
         await write(page, DOOR)
         await expect(page.get_by_role("button", name="Yes", exact=True)).to_be_visible()
+
+
+async def test_a_trace_file_shows_where_a_turns_time_went(here: Up) -> None:
+    """What the worker has written of this conversation is opened in the page."""
+    async with chromium() as browser, opened(browser, here.link) as page:
+        await start(page)
+        await write(page, LIGHT)
+        await expect(page.get_by_text(ANSWERS["light"]).first).to_be_visible()
+        await page.get_by_role("button", name="Look").click()
+        file = page.get_by_label("Trace file")
+        turns = page.get_by_role("region", name=re.compile("Times of the turn “Turn "))
+        async with asyncio.timeout(TRACE_S):
+            while True:  # a turn is written when it is over
+                async with page.expect_response("**/page/trace"):
+                    await file.set_input_files(here.trace)
+                if await turns.count() and await turns.first.get_by_text("set_light").count():
+                    break
+        await expect(turns.first).to_contain_text("request 1")
+        await picture(page, "trace")
+        assert await faults(page) == []
+        await file.set_input_files(Path(__file__))
+        await expect(page.get_by_text("the file, line 1: ")).to_be_visible()
 
 
 @pytest.mark.speech
