@@ -18,10 +18,10 @@ from rich.console import Console
 from caal_node.cli.checks import run_check
 from caal_node.cli.checks.room_and_sound import livekit_away, require_livekit
 from caal_node.cli.chosen_agent import agent_class
-from caal_node.cli.demo.livekit_server import LiveKitServer, obtain_server
-from caal_node.cli.demo.scenes import WorkerProcess
 from caal_node.cli.doctor import STT, TTS
 from caal_node.cli.model_server import ready_settings, sentence
+from caal_node.cli.processes.livekit_server import LiveKitServer, obtain_server
+from caal_node.cli.processes.worker import WorkerProcess
 from caal_node.config.process_guard import guard_process
 from caal_node.config.settings import Settings
 from caal_node.control.app import make_server, require_port

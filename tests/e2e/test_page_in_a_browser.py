@@ -23,7 +23,7 @@ import pytest_asyncio
 from livekit import api, rtc
 from playwright.async_api import Page, expect
 
-from caal_node.cli.demo.livekit_server import find_server
+from caal_node.cli.processes.livekit_server import find_server
 from tests.stand_ins.browser import (
     CLICK_MS,
     PHONE,

@@ -22,10 +22,10 @@ from caal_node.cli.demo.scenes import (
     RoomScene,
     Samples,
     SpokenRequest,
-    WorkerProcess,
     load_requests,
 )
 from caal_node.cli.demo.servers import CONTEXT, WORKFLOW, write_settings
+from caal_node.cli.processes.worker import WorkerProcess
 from caal_node.cli.trace.command import picture_of, turns_of, write_svg
 from caal_node.cli.trace.turn_times import read_trace
 from caal_node.core.events import (
