@@ -241,7 +241,7 @@ def page(
 
 @app.command()
 def control(host: str = "127.0.0.1", port: int = 8889) -> None:
-    """Serve POST /reload-tools and GET /health."""
+    """Serve the control API: reload tools, change models, call tools, say a sentence."""
     log_to_stderr(logging.INFO)
     from caal_node.control.app import serve
 
@@ -272,6 +272,19 @@ def change_model(
 
     settings = guard_process()
     _run(lambda: work(settings, api, model, room))
+
+
+@app.command()
+def say(
+    room: Annotated[str, typer.Argument(help="The room's name.")],
+    text: Annotated[str, typer.Argument(help="The sentence, in quotes.")],
+    api: ControlApi = CONTROL_API,
+) -> None:
+    """Have a live room's agent say a sentence as soon as nobody speaks, by the control API."""
+    from caal_node.cli.control_commands import say as work
+
+    settings = guard_process()
+    raise typer.Exit(_run(lambda: work(settings, api, room, text)))
 
 
 @tools_app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""The application serves /reload-tools, /model, /events, /metrics, /health and the Tools API.
+"""The application serves /reload-tools, /model, /say, /events, /metrics, /health and the Tools API.
 
 Bodies are read by hand (with a cap and a deadline, and by whatever content type), so FastAPI does
 not know of them by itself: each path says what it takes in the OpenAPI document.
@@ -39,6 +39,8 @@ from caal_node.control.http_api import (
     ReloadsResponse,
     RequestRefused,
     RoomQuery,
+    SayBody,
+    SayResponse,
     SearchBody,
     SearchResponse,
     field_error,
@@ -62,9 +64,12 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadReport,
     ReloadRequest,
+    SayReport,
+    SayRequest,
 )
 from caal_node.control.room_agents import (
     CHANGE_S,
+    SAY_S,
     TOOLS_S,
     ControlError,
     LiveKitRooms,
@@ -253,6 +258,23 @@ def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
         report = await _ask(rooms, room, change, ModelReport, CHANGE_S)
         return await _json(ModelResponse(status="changed", room_name=room, **report))
 
+    @router.post(
+        "/say",
+        response_model=SayResponse,
+        responses=_errors(400, 403, 408, 413),
+        openapi_extra=_body(SayBody),
+    )
+    async def say(request: Request) -> Response:
+        """Have a room's agent say a sentence, as soon as nobody speaks.
+
+        The answer comes when it has been said. The agent's model reads it as the agent's own words.
+        """
+        body = await read_body(request, SayBody)
+        room = await choose_room(rooms, body.room_name)
+        report = await _ask(rooms, room, SayRequest(text=body.text), SayReport, SAY_S)
+        status = "said" if report["said"] else "not_said"
+        return await _json(SayResponse(status=status, room_name=room))
+
     streams = Gate(MAX_EVENT_STREAMS)
 
     @router.get("/events", responses=_EVENT_STREAM | _errors(), response_class=StreamingResponse)
@@ -264,7 +286,7 @@ def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
         await anext(lines)  # so that what goes wrong before the first event has a status
         return _EventResponse(lines)
 
-    _ = reload_tools, model, events  # registered by their decorators
+    _ = reload_tools, model, say, events  # registered by their decorators
     return router
 
 

@@ -20,6 +20,7 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadReport,
     ReloadRequest,
+    SayRequest,
     compare_tables,
     read_answer,
     write_answer,
@@ -53,6 +54,7 @@ def test_the_old_table_and_the_report_give_the_new_names(
         ReloadRequest(announcements=(Announcement(tool_name="get_weather", message="It is new."),)),
         ModelRequest(model="m"),
         ModelRequest(model="m", api="openai", base_url="http://127.0.0.1:8080/v1"),
+        SayRequest(text="Dinner is ready."),
         ListTools(),
         FindTools(patterns=("a", "*b*"), limit=3),
         CallTool(name="get_weather", arguments={"city": None}),
@@ -68,6 +70,7 @@ def test_a_request_is_read_back(request_: AgentRequest) -> None:
     [
         ReloadReport(tool_count=2, added=("a",), failed=("n8n",), found={"A": "a"}),
         ModelReport(model="m", api="ollama"),
+        SayReport(said=True),
         ListAnswer(tools=[], failed={"n8n": "is down"}),
         CallFailure(kind="refused", message="not at night"),
     ],
