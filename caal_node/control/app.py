@@ -12,7 +12,8 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
-from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
@@ -196,6 +197,8 @@ IDLE_S: Final = 5
 """A connection that is silent for this long after an answer is closed."""
 STOP_S: Final = 5
 """Requests under way when the process is asked to stop have this long to end."""
+WS_QUEUE: Final = 8
+"""Messages of a WebSocket that are read before they are asked for."""
 MAX_HEADER_BYTES: Final = 8 * 1024
 """A header that has not ended by then is refused."""
 SPARE_S: Final = 3.0
@@ -524,8 +527,17 @@ def require_port(host: str, port: int) -> None:
         ) from error
 
 
-def make_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
-    """Return the server of `app`; 0 lets the system choose a port."""
+def make_server(
+    app: FastAPI,
+    host: str,
+    port: int,
+    *,
+    certfile: Path | None = None,
+    keyfile: Path | None = None,
+    ws: Literal["none", "auto"] = "none",
+) -> uvicorn.Server:
+    """Return the server of `app`; 0 lets the system choose a port. With a certificate it serves
+    https; `ws` says whether it takes WebSockets."""
     logging.getLogger("uvicorn.error").addFilter(_WarnOnce())
     return uvicorn.Server(
         uvicorn.Config(
@@ -533,7 +545,12 @@ def make_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
             host=host,
             port=port,
             http="h11",  # the one whose headers have a limit
-            ws="none",
+            ws=ws,
+            ws_max_size=MAX_CALL_BYTES,
+            ws_max_queue=WS_QUEUE,
+            ws_per_message_deflate=False,
+            ssl_certfile=certfile,
+            ssl_keyfile=keyfile,
             backlog=BACKLOG,
             timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=STOP_S,

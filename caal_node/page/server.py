@@ -16,7 +16,7 @@ import hmac
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -27,9 +27,12 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from livekit import api
 from pydantic import BaseModel, Field
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from caal_node.config.settings import Settings
 from caal_node.control.http_api import Gate, RequestBody, RequestRefused, read_body
@@ -46,6 +49,7 @@ from caal_node.control.messages import (
 )
 from caal_node.control.room_agents import CHANGE_S, ControlError, LiveKitRooms, ask_agent
 from caal_node.core.errors import ConfigError
+from caal_node.page.signalling import SIGNALLING, SignallingProxy
 from caal_node.room.front_end import PAGE
 
 STATIC: Final = Path(__file__).with_name("static")
@@ -72,6 +76,8 @@ _CSP: Final = (
     "object-src 'none'",
 )
 _CLOUD: Final = ".livekit.cloud"
+_REFUSED: Final = 1008
+"""WebSocket's code for what is not allowed."""
 _HEADERS: Final[Mapping[str, str]] = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -161,6 +167,8 @@ def make_page_app(
     *,
     key: str,
     hosts: Collection[str],
+    control: FastAPI | None = None,
+    via_page: bool = False,
     static: Path = STATIC,
 ) -> FastAPI:
     """Return the application; it opens and closes `rooms` with itself.
@@ -169,6 +177,8 @@ def make_page_app(
         settings: LiveKit's address and keys, and the model that the page shows at first.
         key: What the link to the page ends with.
         hosts: The names, without port, by which this server may be called; "*" is any.
+        control: The control API, if this server has it as well; it lets its own callers in.
+        via_page: Whether pages reach LiveKit's signalling through this server.
 
     Raises:
         ConfigError: The page is not built, or LiveKit's address or keys are not set.
@@ -186,7 +196,10 @@ def make_page_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        async with rooms:
+        async with AsyncExitStack() as open_:
+            await open_.enter_async_context(rooms)
+            if control is not None:
+                await open_.enter_async_context(control.router.lifespan_context(control))
             # An agent comes and its model reads its prompt while somebody opens the page.
             with suppress(ControlError):
                 await rooms.open(pages.next.room, FIRST_ROOM_S)
@@ -213,7 +226,11 @@ def make_page_app(
             .to_jwt()
         )
         return JoinResponse(
-            url=url, token=token, room=place.room, identity=place.identity, expires_s=TOKEN_S
+            url=_own_address(request) if via_page else url,
+            token=token,
+            room=place.room,
+            identity=place.identity,
+            expires_s=TOKEN_S,
         )
 
     async def ask(
@@ -261,10 +278,21 @@ def make_page_app(
         return RequestRefused(why.status_code, f"{why.detail}.").response()
 
     _ = join, tools, reload, model, change_model, refused, failed, http_error
+    if via_page:
+        app.add_api_websocket_route(f"{SIGNALLING}/{{path:path}}", SignallingProxy(url).serve)
     app.mount("/", StaticFiles(directory=static, html=True))
-    policy = "; ".join((*_CSP, f"connect-src 'self' {' '.join(_origins(url))}"))
-    app.add_middleware(_Guarded, hosts=frozenset(hosts), policy=policy)
+    if control is not None:
+        app.add_middleware(_WithControl, control=control)
+    policy = "; ".join((*_CSP, "connect-src 'self'"))
+    policy = policy if via_page else f"{policy} {' '.join(_origins(url))}"
+    app.add_middleware(_Guarded, hosts=frozenset(hosts), policy=policy, via_page=via_page)
     return app
+
+
+def _own_address(request: Request) -> str:
+    """Return LiveKit's address as a page reaches it through this server."""
+    scheme = "wss" if request.url.scheme == "https" else "ws"
+    return f"{scheme}://{request.url.netloc}{SIGNALLING}"
 
 
 def _origins(livekit_url: str) -> tuple[str, ...]:
@@ -305,32 +333,62 @@ def _key_check(key: str) -> Any:
     return check
 
 
+class _WithControl:
+    """Gives the control API what is asked by its paths, and the page's application the rest."""
+
+    def __init__(self, app: ASGIApp, control: FastAPI) -> None:
+        self._app: Final = app
+        self._control: Final = control
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._app
+        if scope["type"] == "http" and any(
+            route.matches(scope)[0] is not Match.NONE for route in self._control.routes
+        ):
+            app = self._control
+        await app(scope, receive, send)
+
+
 class _Guarded:
     """Answers to this server's own names alone, and says what a browser may do with the page."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], policy: str) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], policy: str, *, via_page: bool) -> None:
         self._app: Final = app
         self._hosts: Final = hosts
+        self._via_page: Final = via_page
         self._headers: Final = {**_HEADERS, "content-security-policy": policy}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_ours = "*" in self._hosts or _host_of(scope) in self._hosts
+        if scope["type"] == "websocket":
+            if is_ours and self._is_signalling(scope):
+                await self._app(scope, receive, send)
+            else:
+                await WebSocketClose(_REFUSED)(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if "*" not in self._hosts and _host_of(scope) not in self._hosts:
+        if not is_ours:
             refused = RequestRefused(421, "This server is not called that.").response()
             await refused(scope, receive, send)
             return
         kept = _KEPT if scope["path"].startswith("/assets/") else "no-cache"
-        more = {**self._headers, "cache-control": kept}
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = [(name.encode(), value.encode()) for name, value in more.items()]
-                message["headers"] = [*message["headers"], *own]
+                headers = MutableHeaders(scope=message)
+                headers.update(self._headers)
+                headers.setdefault("cache-control", kept)  # a stream of events has its own
             await send(message)
 
         await self._app(scope, receive, with_headers)
+
+    def _is_signalling(self, scope: Scope) -> bool:
+        """Say whether a WebSocket is a page's of this server; another site may open one, too."""
+        headers = Headers(scope=scope)
+        own = headers.get("origin", "").partition("://")[2] == headers.get("host")
+        return self._via_page and own and scope["path"].startswith(f"{SIGNALLING}/")
 
 
 def _host_of(scope: Scope) -> str:

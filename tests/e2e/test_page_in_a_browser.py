@@ -33,6 +33,7 @@ from tests.stand_ins.browser import (
     opened,
     picture,
 )
+from tests.stand_ins.certificates import self_signed
 from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
 pytestmark = [pytest.mark.livekit, pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
@@ -45,7 +46,7 @@ SILENT_S = 20
 """Seconds before somebody speaks, as the microphone is on before the agent listens, and behind."""
 CUT_S = 12.0
 """Seconds without LiveKit's server: the page has noticed by then."""
-LINK = re.compile(rb"http://\S+#key=\S+")
+LINK = re.compile(rb"https?://\S+#key=\S+")
 AGENT = '''
 from livekit.agents import function_tool
 from caal_node import CaalAgent, effect
@@ -71,6 +72,7 @@ SETTINGS = """
 CAAL_AGENT=home:Home
 CAAL_TOOL_CALLS=native
 """
+CONTROL_TOKEN = "a-token-of-the-control-api"  # noqa: S105 - it opens nothing
 READY = re.compile("Listening|Ready|Ich höre zu|Bereit")
 LIGHT = "turn on the kitchen light"
 DOOR = "unlock the front door"
@@ -116,13 +118,15 @@ class Up:
 
 
 @asynccontextmanager
-async def up(folder: Path, *, speech: bool = False) -> AsyncGenerator[Up]:
+async def up(
+    folder: Path, *options: str, speech: bool = False, settings: str = SETTINGS
+) -> AsyncGenerator[Up]:
     """Run the command in a folder, and end it by Ctrl-C, with all that it has started."""
     find_chromium()
     if find_server() is None:
         pytest.skip("no livekit-server: put it on PATH")
     (folder / "home.py").write_text(AGENT, encoding="utf-8")
-    (folder / ".env").write_text(SETTINGS, encoding="utf-8")
+    (folder / ".env").write_text(settings, encoding="utf-8")
     (folder / ".env").chmod(0o600)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -135,6 +139,7 @@ async def up(folder: Path, *, speech: bool = False) -> AsyncGenerator[Up]:
             env |= {"CAAL_STT": "none", "CAAL_TTS": "none", "CAAL_VAD": "none"}
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "caal_node.cli", "up", "--no-browser", "--port", str(port)),
+            *options,
             cwd=folder,
             env=env,
             stderr=PIPE,
@@ -305,6 +310,34 @@ async def test_cards_outlive_a_lost_connection(here: Up) -> None:
         await expect(page.get_by_role("textbox", name="Type a message")).to_be_enabled()
         await write(page, DOOR)
         await expect(page.get_by_role("button", name="Yes", exact=True)).to_be_visible()
+
+
+async def test_over_https_one_port_has_the_page_livekit_and_the_control_api(tmp_path: Path) -> None:
+    certfile, keyfile = self_signed(tmp_path)
+    options = ("--ssl-certfile", str(certfile), "--ssl-keyfile", str(keyfile), "--host", "0.0.0.0")  # noqa: S104 - as for other devices
+    settings = f"{SETTINGS}CAAL_CONTROL_TOKEN={CONTROL_TOKEN}\n"
+    async with (
+        up(tmp_path, *options, settings=settings) as here,
+        chromium() as browser,
+        opened(browser, here.link, any_certificate=True) as page,
+    ):
+        assert page.url.startswith("https://localhost:")
+        async with page.expect_websocket() as opening, page.expect_response("**/join") as joined:
+            await start(page)
+        assert (await opening.value).url.startswith("wss://localhost:")
+        room = (await (await joined.value).json())["room"]
+        await write(page, LIGHT)
+        card = page.get_by_role("article").filter(has_text="Set light")
+        await expect(card).to_contain_text("done")
+        await expect(page.get_by_text("The kitchen light is on.").first).to_be_visible()
+        bearer = {"Authorization": f"Bearer {CONTROL_TOKEN}"}
+        said = await page.request.post(
+            f"{here.link.partition('#')[0]}say",
+            headers=bearer,
+            data={"text": "Dinner is ready.", "room_name": room},
+        )
+        assert await said.json() == {"status": "said", "room_name": room}
+        await expect(page.get_by_text("Dinner is ready.").first).to_be_visible()
 
 
 @pytest.mark.speech

@@ -20,6 +20,7 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadReport,
     ReloadRequest,
+    SayReport,
     SayRequest,
     compare_tables,
     read_answer,
