@@ -22,6 +22,7 @@ from caal_node.cli.checks.room_and_sound import livekit_away, require_livekit
 from caal_node.cli.chosen_agent import agent_class
 from caal_node.cli.doctor import STT, TTS
 from caal_node.cli.model_server import ready_settings, sentence
+from caal_node.cli.processes.doctor import doctor_findings
 from caal_node.cli.processes.livekit_server import LiveKitServer, obtain_server
 from caal_node.cli.processes.worker import WorkerProcess
 from caal_node.config.process_guard import guard_process
@@ -32,6 +33,7 @@ from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.page.certificate import CERTFILE, KEYFILE, Certificate
+from caal_node.page.findings import Findings
 from caal_node.page.server import make_page_app, new_key, require_page
 from caal_node.weights.gguf import find_gguf
 
@@ -172,7 +174,7 @@ async def _up(
         worker = WorkerProcess(Path.cwd(), env, log=logs / "worker.log")
         with console.status("starting the agent"):
             await open_.enter_async_context(worker)
-        serving = _serve(settings, console, at, browser=browser, with_api=True)
+        serving = _serve(settings, console, at, browser=browser, env=env, with_api=True)
         await worker.wait_while_alive(serving)
 
 
@@ -215,8 +217,10 @@ async def _serve(
     at: PageAddress,
     *,
     browser: bool,
+    env: Mapping[str, str] | None = None,
     with_api: bool = False,
 ) -> None:
+    """Serve the page until Ctrl-C. `env` is what a worker of this command has been given."""
     key, via_page = new_key(), at.passes_on(settings.livekit_url or "")
     control = None
     if with_api and settings.control_token is not None:
@@ -227,6 +231,7 @@ async def _serve(
         LiveKitRooms.of(settings),
         key=key,
         hosts=at.hosts,
+        findings=Findings(lambda: doctor_findings(Path.cwd(), env or {})),
         control=control,
         via_page=via_page,
     )

@@ -17,7 +17,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -49,6 +49,7 @@ from caal_node.control.messages import (
 )
 from caal_node.control.room_agents import CHANGE_S, ControlError, LiveKitRooms, ask_agent
 from caal_node.core.errors import ConfigError
+from caal_node.page.findings import CannotLook, Findings, FindingsResponse
 from caal_node.page.signalling import SIGNALLING, SignallingProxy
 from caal_node.room.front_end import PAGE
 
@@ -161,12 +162,20 @@ class ModelChange(RequestBody):
     model: str = Field(min_length=1, max_length=MODEL_CHARS)
 
 
+class SwitchesResponse(BaseModel):
+    """What CAAL_CUES and CAAL_CHECKS switch on and off, until the next start."""
+
+    cues: bool
+    checks: dict[str, bool]
+
+
 def make_page_app(
     settings: Settings,
     rooms: LiveKitRooms,
     *,
     key: str,
     hosts: Collection[str],
+    findings: Findings | None = None,
     control: FastAPI | None = None,
     via_page: bool = False,
     static: Path = STATIC,
@@ -177,6 +186,7 @@ def make_page_app(
         settings: LiveKit's address and keys, and the model that the page shows at first.
         key: What the link to the page ends with.
         hosts: The names, without port, by which this server may be called; "*" is any.
+        findings: What the checks of the installation find; without it, nothing is checked.
         control: The control API, if this server has it as well; it lets its own callers in.
         via_page: Whether pages reach LiveKit's signalling through this server.
 
@@ -203,6 +213,8 @@ def make_page_app(
             # An agent comes and its model reads its prompt while somebody opens the page.
             with suppress(ControlError):
                 await rooms.open(pages.next.room, FIRST_ROOM_S)
+            if findings is not None:
+                open_.push_async_callback(findings.aclose)
             yield
 
     app = FastAPI(lifespan=lifespan, openapi_url=None)
@@ -265,6 +277,19 @@ def make_page_app(
                 del models[next(iter(models))]
         return answer
 
+    @app.get(f"{PREFIX}/switches", dependencies=with_key)
+    async def switches() -> SwitchesResponse:
+        return SwitchesResponse(cues=settings.cues.on, checks=asdict(settings.checks))
+
+    @app.get(f"{PREFIX}/findings", dependencies=with_key)
+    async def newest_findings() -> FindingsResponse:
+        if findings is None:
+            raise RequestRefused(404, "Nothing is checked here; run: caal-node doctor")
+        try:
+            return await findings.newest()
+        except CannotLook as why:
+            raise RequestRefused(503, str(why)) from None
+
     @app.exception_handler(RequestRefused)
     async def refused(_: Request, why: RequestRefused) -> JSONResponse:
         return why.response()
@@ -277,7 +302,18 @@ def make_page_app(
     async def http_error(_: Request, why: HTTPException) -> Response:
         return RequestRefused(why.status_code, f"{why.detail}.").response()
 
-    _ = join, tools, reload, model, change_model, refused, failed, http_error
+    _ = (
+        join,
+        tools,
+        reload,
+        model,
+        change_model,
+        switches,
+        newest_findings,
+        refused,
+        failed,
+        http_error,
+    )  # registered by their decorators
     if via_page:
         app.add_api_websocket_route(f"{SIGNALLING}/{{path:path}}", SignallingProxy(url).serve)
     app.mount("/", StaticFiles(directory=static, html=True))

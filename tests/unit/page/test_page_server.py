@@ -17,6 +17,7 @@ from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.core.errors import ConfigError
+from caal_node.page.findings import Finding, Findings
 from caal_node.page.server import MAX_PAGES, TOKEN_S, make_page_app
 from tests.stand_ins.fake_rooms import FakeRooms
 
@@ -47,6 +48,7 @@ async def opened(
     static: Path,
     url: str = NOBODY,
     *,
+    findings: Findings | None = None,
     control: FastAPI | None = None,
     via_page: bool = False,
 ) -> AsyncGenerator[httpx.AsyncClient]:
@@ -56,6 +58,7 @@ async def opened(
         LiveKitRooms.of(chosen),
         key=KEY,
         hosts=("localhost", "127.0.0.1"),
+        findings=findings,
         control=control,
         via_page=via_page,
         static=static,
@@ -115,13 +118,14 @@ async def test_the_page_that_came_longest_ago_is_forgotten(static: Path) -> None
         ({**AS_PAGE, "Host": "localhost.example:8890"}, 421, "not called that"),
     ],
 )
-@pytest.mark.parametrize("path", ["join", "reload", "model"])
+@pytest.mark.parametrize("path", ["join", "reload", "model", "findings"])
 async def test_what_another_site_or_guest_asks_is_refused(
     static: Path, path: str, headers: Mapping[str, str], status: int, says: str
 ) -> None:
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     async with opened(static) as client:
-        answer = await client.post(f"/page/{path}", headers=raw)
+        method = "GET" if path == "findings" else "POST"
+        answer = await client.request(method, f"/page/{path}", headers=raw)
     assert (answer.status_code, answer.json()["status"]) == (status, "error")
     assert says in answer.json()["detail"]
 
@@ -240,3 +244,27 @@ async def test_a_page_that_cannot_reach_livekit_itself_gets_its_own_server_s_add
     assert plain.json()["url"] == "ws://localhost:8890/page/livekit"
     assert secure.json()["url"] == "wss://localhost:8890/page/livekit"
     assert policy.endswith("connect-src 'self'")
+
+
+async def test_findings_are_given_without_secrets_to_those_with_the_key(static: Path) -> None:
+    async def look() -> list[Finding]:
+        found = "the server said: api_key=sk-abcdefghijklmnopqrstuvwxyz123456"
+        return [Finding(name="mcp time", status="fail", found=found, fix="Start it.")]
+
+    async with opened(static, findings=Findings(look)) as client:
+        answer = await client.get("/page/findings", headers=AS_PAGE)
+        guest = await client.get("/page/findings", headers={"X-Caal-Page": "one"})
+    async with opened(static) as client:
+        unchecked = await client.get("/page/findings", headers=AS_PAGE)
+    [finding] = answer.json()["findings"]
+    assert (finding["name"], finding["status"], finding["fix"]) == ("mcp time", "fail", "Start it.")
+    assert "sk-abc" not in answer.text
+    assert (guest.status_code, unchecked.status_code) == (401, 404)
+    assert "caal-node doctor" in unchecked.json()["detail"]
+
+
+async def test_cues_and_checks_are_shown_as_they_are_set(static: Path) -> None:
+    async with opened(static) as client:
+        switches = (await client.get("/page/switches", headers=AS_PAGE)).json()
+    assert switches["cues"] is True
+    assert switches["checks"]["claims"] is True
