@@ -20,7 +20,7 @@ LOOK_S: Final = 150.0
 """Seconds for all checks. They take some ten, and a minute where a server starts or hangs."""
 
 
-class Finding(BaseModel):
+class ShownFinding(BaseModel):
     """What was found of one part; `fix` says what to do, or gives a hint."""
 
     name: str
@@ -30,7 +30,7 @@ class Finding(BaseModel):
 
 
 class FindingsResponse(BaseModel):
-    findings: list[Finding]
+    findings: list[ShownFinding]
 
 
 class CannotLook(CaalError):
@@ -49,7 +49,7 @@ class Findings:
 
     def __init__(
         self,
-        look: Callable[[], Awaitable[Sequence[Finding]]],
+        look: Callable[[], Awaitable[Sequence[ShownFinding]]],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._look: Final = look

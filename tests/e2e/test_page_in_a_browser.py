@@ -44,6 +44,8 @@ START_S = 120.0
 END_S = 30.0
 SILENT_S = 20
 """Seconds before somebody speaks, as the microphone is on before the agent listens, and behind."""
+FINDINGS_MS = 150_000.0
+"""Milliseconds for all checks; ten thousand on an idle machine."""
 CUT_S = 12.0
 """Seconds without LiveKit's server: the page has noticed by then."""
 LINK = re.compile(rb"https?://\S+#key=\S+")
@@ -310,6 +312,21 @@ async def test_cards_outlive_a_lost_connection(here: Up) -> None:
         await expect(page.get_by_role("textbox", name="Type a message")).to_be_enabled()
         await write(page, DOOR)
         await expect(page.get_by_role("button", name="Yes", exact=True)).to_be_visible()
+
+
+async def test_the_page_shows_servers_switches_and_what_doctor_finds(here: Up) -> None:
+    async with chromium() as browser, opened(browser, here.link) as page:
+        await start(page)
+        await page.get_by_role("button", name="Steer").click()
+        await expect(page.get_by_text("Sounds of tools")).to_be_visible()
+        async with page.expect_response("**/page/findings", timeout=FINDINGS_MS) as looked:
+            await page.get_by_role("button", name="Check now").click()
+        findings = (await (await looked.value).json())["findings"]
+        await expect(page.get_by_text("in order").first).to_be_visible()
+        await picture(page, "findings")
+        assert await faults(page) == []
+    status = {each["name"]: each["status"] for each in findings}
+    assert status["model server"] == status["livekit"] == "ok"
 
 
 async def test_over_https_one_port_has_the_page_livekit_and_the_control_api(tmp_path: Path) -> None:

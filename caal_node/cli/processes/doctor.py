@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from caal_node.cli.processes.livekit_server import PARENT_WATCHDOG
 from caal_node.models import child_process
-from caal_node.page.findings import CannotLook, Finding
+from caal_node.page.findings import CannotLook, ShownFinding
 
 MAX_BYTES: Final = 1 << 20
 """Bytes that it may print; a finding has some 700 at most."""
@@ -22,12 +22,12 @@ _DOCTOR: Final = ("-m", "caal_node.cli", "doctor", "--json")
 
 
 class _Printed(BaseModel):
-    checks: list[Finding]
+    checks: list[ShownFinding]
 
 
 async def doctor_findings(
     folder: Path, env: Mapping[str, str], program: tuple[str, ...] = _DOCTOR
-) -> list[Finding]:
+) -> list[ShownFinding]:
     """Return what it finds in a folder. It ends with this call, also where that is cancelled.
 
     Args:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from caal_node.cli.processes.doctor import doctor_findings
-from caal_node.page.findings import KEPT_S, LOOK_S, CannotLook, Finding, Findings
+from caal_node.page.findings import KEPT_S, LOOK_S, CannotLook, Findings, ShownFinding
 from tests.stand_ins import virtual_loop
 
-FOUND = Finding(name="n8n", status="ok", found="3 tools")
+FOUND = ShownFinding(name="n8n", status="ok", found="3 tools")
 
 
 class Looks:
@@ -21,7 +21,7 @@ class Looks:
         self.count = self.cancelled = 0
         self.go = asyncio.Event()
 
-    async def __call__(self) -> list[Finding]:
+    async def __call__(self) -> list[ShownFinding]:
         self.count += 1
         try:
             await self.go.wait()

@@ -17,7 +17,7 @@ from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.core.errors import ConfigError
-from caal_node.page.findings import Finding, Findings
+from caal_node.page.findings import Findings, ShownFinding
 from caal_node.page.server import MAX_PAGES, TOKEN_S, make_page_app
 from tests.stand_ins.fake_rooms import FakeRooms
 
@@ -247,9 +247,9 @@ async def test_a_page_that_cannot_reach_livekit_itself_gets_its_own_server_s_add
 
 
 async def test_findings_are_given_without_secrets_to_those_with_the_key(static: Path) -> None:
-    async def look() -> list[Finding]:
+    async def look() -> list[ShownFinding]:
         found = "the server said: api_key=sk-abcdefghijklmnopqrstuvwxyz123456"
-        return [Finding(name="mcp time", status="fail", found=found, fix="Start it.")]
+        return [ShownFinding(name="mcp time", status="fail", found=found, fix="Start it.")]
 
     async with opened(static, findings=Findings(look)) as client:
         answer = await client.get("/page/findings", headers=AS_PAGE)
