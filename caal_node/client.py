@@ -25,6 +25,7 @@ from caal_node.control.http_api import (
     ModelResponse,
     ReloadResponse,
     ReloadsResponse,
+    SayResponse,
     SearchResponse,
 )
 from caal_node.core.errors import CaalError, ConfigError
@@ -122,6 +123,17 @@ class ControlClient:
         """
         body = {"model": model, "room_name": room, "api": api, "base_url": base_url}
         return _read(ModelResponse, await self._ask("POST", "/model", body))
+
+    async def say(self, text: str, room: str | None = None) -> SayResponse:
+        """Have the room's agent say a sentence of up to 500 characters; return when it was said.
+
+        `status` is `not_said` if nobody was in the room, or the session was ending.
+
+        Raises:
+            ControlApiError: there is no answer.
+        """
+        body = {"text": text, "room_name": room}
+        return _read(SayResponse, await self._ask("POST", "/say", body))
 
     async def tools(self, room: str | None = None) -> ListResponse:
         """Return every tool of the room's agent.

@@ -199,6 +199,7 @@ class SessionServices:
                 room,
                 on_reload=self._agent.on_reload,
                 on_model=self._agent.on_model,
+                on_say=self.announcer.announce,
                 on_tools=self._agent.on_tools,
                 api_key=settings.livekit_api_key,
                 api_secret=secret.get_secret_value() if secret else None,

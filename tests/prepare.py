@@ -8,7 +8,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from caal_node import weights
-from caal_node.cli.demo.livekit_server import obtain_server
+from caal_node.cli.processes.livekit_server import obtain_server
 from caal_node.core.errors import ConfigError
 from tests import weight_wheels
 from tests.e2e import mcp_servers

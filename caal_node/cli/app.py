@@ -59,6 +59,14 @@ Attributes = Annotated[
     typer.Option("--attribute", metavar="NAME=VALUE", help="One that the participant has."),
 ]
 PagePort = Annotated[int, typer.Option(min=1, max=65_535)]
+CertFile = Annotated[
+    Path | None,
+    typer.Option("--ssl-certfile", metavar="FILE", help="Serve https with this certificate (PEM)."),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option("--ssl-keyfile", metavar="FILE", help="Its key, if it is in another file."),
+]
 OpenBrowser = Annotated[bool, typer.Option(help="Open the page where there is a desktop.")]
 ControlApi = Annotated[
     str, typer.Option("--api", metavar="URL", help="The address of caal-node control.")
@@ -218,12 +226,14 @@ def up(
     host: str = "127.0.0.1",
     port: PagePort = 8890,
     browser: OpenBrowser = True,
+    certfile: CertFile = None,
+    keyfile: KeyFile = None,
 ) -> None:
     """Talk to the agent in the browser: a LiveKit server, the worker and the page, until Ctrl-C."""
     log_to_stderr(logging.WARNING)
-    from caal_node.cli.up import run_up
+    from caal_node.cli.up import PageAddress, run_up
 
-    run_up(host, port, browser=browser)
+    run_up(PageAddress.of(host, port, certfile, keyfile), browser=browser)
 
 
 @app.command()
@@ -231,17 +241,19 @@ def page(
     host: str = "127.0.0.1",
     port: PagePort = 8890,
     browser: OpenBrowser = True,
+    certfile: CertFile = None,
+    keyfile: KeyFile = None,
 ) -> None:
     """Serve the page alone, for a LiveKit server and a worker that run already."""
     log_to_stderr(logging.WARNING)
-    from caal_node.cli.up import run_page
+    from caal_node.cli.up import PageAddress, run_page
 
-    run_page(host, port, browser=browser)
+    run_page(PageAddress.of(host, port, certfile, keyfile), browser=browser)
 
 
 @app.command()
 def control(host: str = "127.0.0.1", port: int = 8889) -> None:
-    """Serve POST /reload-tools and GET /health."""
+    """Serve the control API: reload tools, change models, call tools, say a sentence."""
     log_to_stderr(logging.INFO)
     from caal_node.control.app import serve
 
@@ -272,6 +284,19 @@ def change_model(
 
     settings = guard_process()
     _run(lambda: work(settings, api, model, room))
+
+
+@app.command()
+def say(
+    room: Annotated[str, typer.Argument(help="The room's name.")],
+    text: Annotated[str, typer.Argument(help="The sentence, in quotes.")],
+    api: ControlApi = CONTROL_API,
+) -> None:
+    """Have a live room's agent say a sentence as soon as nobody speaks, by the control API."""
+    from caal_node.cli.control_commands import say as work
+
+    settings = guard_process()
+    raise typer.Exit(_run(lambda: work(settings, api, room, text)))
 
 
 @tools_app.callback(invoke_without_command=True)

@@ -1,4 +1,4 @@
-"""`caal-node reload` and `caal-node model`: steer a live room by the control API."""
+"""`caal-node reload`, `model` and `say`: steer a live room by the control API."""
 
 from __future__ import annotations
 
@@ -39,6 +39,20 @@ async def change_model(settings: Settings, address: str, model: str, room: str |
     async with _client(settings, address) as control:
         answer = await control.change_model(model, room)
     typer.echo(f"{answer.room_name}: {answer.model} ({answer.api})")
+
+
+async def say(settings: Settings, address: str, room: str, text: str) -> int:
+    """Have a room's agent say a sentence, print whether it did, and return the exit code.
+
+    Raises:
+        ConfigError: CAAL_CONTROL_TOKEN is not set.
+        ControlApiError: it was not done.
+    """
+    async with _client(settings, address) as control:
+        answer = await control.say(text, room)
+    said = answer.status == "said"
+    typer.echo(f"{answer.room_name}: {'said' if said else 'not said, as nobody is in the room'}")
+    return 0 if said else 1
 
 
 def _client(settings: Settings, address: str) -> ControlClient:

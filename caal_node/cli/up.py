@@ -7,10 +7,12 @@ import os
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 from rich.console import Console
@@ -18,17 +20,20 @@ from rich.console import Console
 from caal_node.cli.checks import run_check
 from caal_node.cli.checks.room_and_sound import livekit_away, require_livekit
 from caal_node.cli.chosen_agent import agent_class
-from caal_node.cli.demo.livekit_server import LiveKitServer, obtain_server
-from caal_node.cli.demo.scenes import WorkerProcess
 from caal_node.cli.doctor import STT, TTS
 from caal_node.cli.model_server import ready_settings, sentence
+from caal_node.cli.processes.doctor import doctor_findings
+from caal_node.cli.processes.livekit_server import LiveKitServer, obtain_server
+from caal_node.cli.processes.worker import WorkerProcess
 from caal_node.config.process_guard import guard_process
 from caal_node.config.settings import Settings
-from caal_node.control.app import make_server, require_port
+from caal_node.control.app import make_app, make_server, require_port
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
 from caal_node.models.embedded_engine import EmbeddedEngine
+from caal_node.page.certificate import CERTFILE, KEYFILE, Certificate
+from caal_node.page.findings import Findings
 from caal_node.page.server import make_page_app, new_key, require_page
 from caal_node.weights.gguf import find_gguf
 
@@ -42,7 +47,67 @@ _NO_SERVER: Final = (
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
-def run_up(host: str, port: int, *, browser: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class PageAddress:
+    """Where the page is served, and how: over https with a certificate."""
+
+    host: str
+    port: int
+    certificate: Certificate | None = None
+
+    @classmethod
+    def of(cls, host: str, port: int, certfile: Path | None, keyfile: Path | None) -> PageAddress:
+        """Return the address that the options of a command name.
+
+        Raises:
+            ConfigError: there is a key without a certificate.
+        """
+        if certfile is None and keyfile is not None:
+            raise ConfigError(f"{KEYFILE} is given alone; give {CERTFILE} as well")
+        return cls(host, port, None if certfile is None else Certificate(certfile, keyfile))
+
+    @property
+    def is_for_others(self) -> bool:
+        """Whether other devices can reach it."""
+        return not is_loopback(self.host)
+
+    @property
+    def name(self) -> str:
+        """The host in the link; on other devices this machine is not `localhost`."""
+        if self.host in ("0.0.0.0", "::"):  # noqa: S104 - compared alone
+            return "localhost"
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    @property
+    def url(self) -> str:
+        """The address in the link, without the key."""
+        return f"{'http' if self.certificate is None else 'https'}://{self.name}:{self.port}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names by which the server may be called."""
+        return ("*",) if self.is_for_others else (*LOCAL, self.name)
+
+    def require(self) -> None:
+        """Raises: ConfigError: the certificate cannot be used, or the port is taken."""
+        if self.certificate is not None:
+            self.certificate.require()
+        require_port(self.host, self.port)
+
+    def passes_on(self, livekit_url: str) -> bool:
+        """Say whether a page reaches LiveKit's signalling through its own server alone.
+
+        Browsers refuse an unencrypted connection to a page that came over https, and a server on
+        loopback is out of reach of other devices.
+        """
+        parts = urlsplit(livekit_url)
+        if parts.scheme not in ("ws", "http"):
+            return False
+        away = self.is_for_others and is_loopback(parts.hostname or "")
+        return self.certificate is not None or away
+
+
+def run_up(at: PageAddress, *, browser: bool) -> None:
     """Run a LiveKit server if none is set, a worker and the page, until Ctrl-C.
 
     Raises:
@@ -53,14 +118,14 @@ def run_up(host: str, port: int, *, browser: bool) -> None:
     settings = guard_process()
     require_page()
     agent_class(settings.agent)
-    require_port(host, port)
+    at.require()
     settings = ready_settings(settings)
     speech = _speech(settings, console)
     with suppress(KeyboardInterrupt):
-        asyncio.run(_up(settings, speech, console, host, port, browser=browser))
+        asyncio.run(_up(settings, speech, console, at, browser=browser))
 
 
-def run_page(host: str, port: int, *, browser: bool) -> None:
+def run_page(at: PageAddress, *, browser: bool) -> None:
     """Serve the page alone, for a LiveKit server and a worker that run already, until Ctrl-C.
 
     Raises:
@@ -70,30 +135,29 @@ def run_page(host: str, port: int, *, browser: bool) -> None:
     settings = guard_process()
     require_page()
     require_livekit(settings)
-    require_port(host, port)
+    at.require()
     with suppress(KeyboardInterrupt):
-        asyncio.run(_page_alone(settings, console, host, port, browser=browser))
+        asyncio.run(_page_alone(settings, console, at, browser=browser))
 
 
 async def _page_alone(
-    settings: Settings, console: Console, host: str, port: int, *, browser: bool
+    settings: Settings, console: Console, at: PageAddress, *, browser: bool
 ) -> None:
     if (away := await livekit_away(settings)) is not None:
         raise ConfigError(away)
-    await _serve(settings, console, host, port, browser=browser)
+    await _serve(settings, console, at, browser=browser)
 
 
 async def _up(
     settings: Settings,
     speech: Mapping[str, str],
     console: Console,
-    host: str,
-    port: int,
+    at: PageAddress,
     *,
     browser: bool,
 ) -> None:
     async with AsyncExitStack() as open_:
-        settings = await _with_livekit(settings, console, open_)
+        settings = await _with_livekit(settings, console, at, open_)
         console.print(f"model  {settings.model} ({settings.api})", markup=False)
         settings = await _with_engine(settings, open_)
         secret = settings.livekit_api_secret
@@ -110,7 +174,8 @@ async def _up(
         worker = WorkerProcess(Path.cwd(), env, log=logs / "worker.log")
         with console.status("starting the agent"):
             await open_.enter_async_context(worker)
-        await worker.wait_while_alive(_serve(settings, console, host, port, browser=browser))
+        serving = _serve(settings, console, at, browser=browser, env=env, with_api=True)
+        await worker.wait_while_alive(serving)
 
 
 async def _with_engine(settings: Settings, open_: AsyncExitStack) -> Settings:
@@ -123,7 +188,9 @@ async def _with_engine(settings: Settings, open_: AsyncExitStack) -> Settings:
     return settings.model_copy(update=served)
 
 
-async def _with_livekit(settings: Settings, console: Console, open_: AsyncExitStack) -> Settings:
+async def _with_livekit(
+    settings: Settings, console: Console, at: PageAddress, open_: AsyncExitStack
+) -> Settings:
     """Return settings with a LiveKit server that answers: the set one, or one that is started."""
     if settings.livekit_url:
         require_livekit(settings)
@@ -134,7 +201,7 @@ async def _with_livekit(settings: Settings, console: Console, open_: AsyncExitSt
     program = await asyncio.to_thread(obtain_server, console)
     if program is None:
         raise ConfigError(_NO_SERVER)
-    server = await open_.enter_async_context(LiveKitServer(program))
+    server = await open_.enter_async_context(LiveKitServer(program, media_on_lan=at.is_for_others))
     console.print(f"room   a livekit-server of its own at {server.url}", markup=False)
     own = {
         "livekit_url": server.url,
@@ -145,32 +212,60 @@ async def _with_livekit(settings: Settings, console: Console, open_: AsyncExitSt
 
 
 async def _serve(
-    settings: Settings, console: Console, host: str, port: int, *, browser: bool
+    settings: Settings,
+    console: Console,
+    at: PageAddress,
+    *,
+    browser: bool,
+    env: Mapping[str, str] | None = None,
+    with_api: bool = False,
 ) -> None:
-    key, named = new_key(), _name_of(host)
-    hosts = (*LOCAL, named) if is_loopback(host) else ("*",)
-    app = make_page_app(settings, LiveKitRooms.of(settings), key=key, hosts=hosts)
-    link = f"http://{named}:{port}/#key={key}"
-    if not is_loopback(host):
-        console.print(
-            "Browsers give a page a microphone only at localhost or over https: put a proxy with "
-            "a certificate in front for other machines.",
-            style="yellow",
-        )
+    """Serve the page until Ctrl-C. `env` is what a worker of this command has been given."""
+    key, via_page = new_key(), at.passes_on(settings.livekit_url or "")
+    control = None
+    if with_api and settings.control_token is not None:
+        control = make_app(settings, LiveKitRooms.of(settings))
+        console.print(f"api    the control API at {at.url}", markup=False)
+    app = make_page_app(
+        settings,
+        LiveKitRooms.of(settings),
+        key=key,
+        hosts=at.hosts,
+        findings=Findings(lambda: doctor_findings(Path.cwd(), env or {})),
+        control=control,
+        via_page=via_page,
+    )
+    link = f"{at.url}/#key={key}"
+    if at.is_for_others:
+        console.print(*_for_other_devices(at), sep="\n", style="yellow", markup=False)
     console.print("\nTalk to it here (Ctrl-C ends everything):\n")
     console.print(f"  {link}\n", style="bold", markup=False, soft_wrap=True)
     if browser and _has_desktop():
         loop = asyncio.get_running_loop()
         # In a thread, as some browsers are waited for.
         loop.call_later(OPEN_S, loop.run_in_executor, None, webbrowser.open, link)
-    await make_server(app, host, port).serve()
+    files = at.certificate
+    server = make_server(
+        app,
+        at.host,
+        at.port,
+        certfile=files and files.certfile,
+        keyfile=files and files.keyfile,
+        ws="auto" if via_page else "none",
+    )
+    await server.serve()
 
 
-def _name_of(host: str) -> str:
-    """Return the name of an address in a link."""
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared alone
-        return "localhost"
-    return f"[{host}]" if ":" in host else host
+def _for_other_devices(at: PageAddress) -> Iterator[str]:
+    """Yield what to know about a page that other devices can reach."""
+    if at.certificate is None:
+        yield (
+            "Browsers give a page a microphone only at localhost or over https: for other devices, "
+            f"add {CERTFILE} and {KEYFILE}."
+        )
+    if at.name == "localhost":
+        name = "the name" if at.certificate is None else "a name of the certificate"
+        yield f"On other devices, write {name} of this machine in place of localhost."
 
 
 def _has_desktop() -> bool:

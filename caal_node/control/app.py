@@ -1,4 +1,4 @@
-"""The application serves /reload-tools, /model, /events, /metrics, /health and the Tools API.
+"""The application serves /reload-tools, /model, /say, /events, /metrics, /health and the Tools API.
 
 Bodies are read by hand (with a cap and a deadline, and by whatever content type), so FastAPI does
 not know of them by itself: each path says what it takes in the OpenAPI document.
@@ -12,7 +12,8 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
-from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
@@ -39,6 +40,8 @@ from caal_node.control.http_api import (
     ReloadsResponse,
     RequestRefused,
     RoomQuery,
+    SayBody,
+    SayResponse,
     SearchBody,
     SearchResponse,
     field_error,
@@ -62,9 +65,12 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadReport,
     ReloadRequest,
+    SayReport,
+    SayRequest,
 )
 from caal_node.control.room_agents import (
     CHANGE_S,
+    SAY_S,
     TOOLS_S,
     ControlError,
     LiveKitRooms,
@@ -191,6 +197,8 @@ IDLE_S: Final = 5
 """A connection that is silent for this long after an answer is closed."""
 STOP_S: Final = 5
 """Requests under way when the process is asked to stop have this long to end."""
+WS_QUEUE: Final = 8
+"""Messages of a WebSocket that are read before they are asked for."""
 MAX_HEADER_BYTES: Final = 8 * 1024
 """A header that has not ended by then is refused."""
 SPARE_S: Final = 3.0
@@ -253,6 +261,23 @@ def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
         report = await _ask(rooms, room, change, ModelReport, CHANGE_S)
         return await _json(ModelResponse(status="changed", room_name=room, **report))
 
+    @router.post(
+        "/say",
+        response_model=SayResponse,
+        responses=_errors(400, 403, 408, 413),
+        openapi_extra=_body(SayBody),
+    )
+    async def say(request: Request) -> Response:
+        """Have a room's agent say a sentence, as soon as nobody speaks.
+
+        The answer comes when it has been said. The agent's model reads it as the agent's own words.
+        """
+        body = await read_body(request, SayBody)
+        room = await choose_room(rooms, body.room_name)
+        report = await _ask(rooms, room, SayRequest(text=body.text), SayReport, SAY_S)
+        status = "said" if report["said"] else "not_said"
+        return await _json(SayResponse(status=status, room_name=room))
+
     streams = Gate(MAX_EVENT_STREAMS)
 
     @router.get("/events", responses=_EVENT_STREAM | _errors(), response_class=StreamingResponse)
@@ -264,7 +289,7 @@ def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
         await anext(lines)  # so that what goes wrong before the first event has a status
         return _EventResponse(lines)
 
-    _ = reload_tools, model, events  # registered by their decorators
+    _ = reload_tools, model, say, events  # registered by their decorators
     return router
 
 
@@ -502,8 +527,17 @@ def require_port(host: str, port: int) -> None:
         ) from error
 
 
-def make_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
-    """Return the server of `app`; 0 lets the system choose a port."""
+def make_server(
+    app: FastAPI,
+    host: str,
+    port: int,
+    *,
+    certfile: Path | None = None,
+    keyfile: Path | None = None,
+    ws: Literal["none", "auto"] = "none",
+) -> uvicorn.Server:
+    """Return the server of `app`; 0 lets the system choose a port. With a certificate it serves
+    https; `ws` says whether it takes WebSockets."""
     logging.getLogger("uvicorn.error").addFilter(_WarnOnce())
     return uvicorn.Server(
         uvicorn.Config(
@@ -511,7 +545,12 @@ def make_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
             host=host,
             port=port,
             http="h11",  # the one whose headers have a limit
-            ws="none",
+            ws=ws,
+            ws_max_size=MAX_CALL_BYTES,
+            ws_max_queue=WS_QUEUE,
+            ws_per_message_deflate=False,
+            ssl_certfile=certfile,
+            ssl_keyfile=keyfile,
             backlog=BACKLOG,
             timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=STOP_S,

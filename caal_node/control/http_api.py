@@ -115,6 +115,14 @@ class ModelBody(RequestBody):
     )
 
 
+class SayBody(RequestBody):
+    """What the room's agent is to say."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Dinner is ready."}]})
+    text: Sentence
+    room_name: Name | None = ROOM
+
+
 class RoomQuery(RequestBody):
     """Which room is meant."""
 
@@ -213,6 +221,13 @@ class ModelResponse(BaseModel):
     room_name: str
     model: str
     api: str
+
+
+class SayResponse(BaseModel):
+    """`not_said`: nobody was in the room, or the session was ending."""
+
+    status: Literal["said", "not_said"]
+    room_name: str
 
 
 class ListResponse(ToolList):

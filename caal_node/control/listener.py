@@ -34,6 +34,8 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadReport,
     ReloadRequest,
+    SayReport,
+    SayRequest,
     ToolsAnswer,
     ToolsRequest,
     ToolSummary,
@@ -81,8 +83,11 @@ logger = logging.getLogger(__name__)
 
 RELOAD_S: Final = 45.0
 """A reload asks every MCP server and n8n; one that is down costs its connect deadline."""
+SAY_S: Final = 100.0
+"""An announcement waits 30 s for silence and takes 60 s at most."""
 MAX_WAITING: Final = 4
-"""This many reloads and changes of the model may wait for the one that runs."""
+"""This many reloads and changes of the model may wait for the one that runs; and so many
+announcements for theirs."""
 MAX_NAMED: Final = 32
 """This many refused callers are named in the log, each of them once."""
 
@@ -101,6 +106,7 @@ class ControlListener:
         *,
         on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
+        on_say: Callable[[str], Awaitable[bool]] | None = None,
         on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]] | None = None,
         api_key: str | None = None,
         api_secret: str | None = None,
@@ -109,7 +115,8 @@ class ControlListener:
         """Listen as soon as `room` is connected.
 
         `on_reload` and `on_model` may take `reload_s` seconds, and are cancelled then and by
-        `aclose`; `on_tools` has deadlines of its own. The caller reads what a CaalError of theirs
+        `aclose`; `on_tools` has deadlines of its own. `on_say` may take SAY_S, and returns whether
+        somebody heard the words. The caller reads what a CaalError of theirs
         says, but of a ModelError only its kind: its text may quote a server. Without a key and a
         secret, LIVEKIT_API_KEY and LIVEKIT_API_SECRET are taken from the environment; where those
         are not set either, every request is refused.
@@ -117,12 +124,13 @@ class ControlListener:
         self._room = room
         self._on_reload = on_reload
         self._on_model = on_model
+        self._on_say = on_say
         self._on_tools = on_tools
         self._verifier = api.TokenVerifier(api_key, api_secret, leeway=LEEWAY)
         self._began = time.time()
         self._reload_s = reload_s
         self._one_at_a_time = asyncio.Lock()
-        self._unfinished = 0
+        self._unfinished = self._unsaid = 0
         self._requests = RequestDeduplicator(self._handle)
         self._refused: set[str] = set()
         self._closed = False
@@ -169,6 +177,8 @@ class ControlListener:
                 return report.model_dump_json()
             case ModelRequest():
                 return (await self._change_model(request)).model_dump_json()
+            case SayRequest():
+                return (await self._say(request)).model_dump_json()
             case _:
                 if self._on_tools is None:
                     raise ConfigError("this agent's tools cannot be asked for")
@@ -184,6 +194,20 @@ class ControlListener:
         except ModelError as error:
             logger.warning("the model was not changed: %s", error)
             raise CannotAnswer("error", _model_fault(error, request)) from None
+
+    async def _say(self, request: SayRequest) -> SayReport:
+        if self._on_say is None:
+            raise ConfigError("this agent says nothing by itself")
+        if self._unsaid > MAX_WAITING:
+            raise CannotAnswer("busy", BUSY)
+        self._unsaid += 1
+        try:
+            async with asyncio.timeout(SAY_S):
+                return SayReport(said=await self._on_say(request.text))
+        except TimeoutError:
+            raise CannotAnswer("timeout") from None
+        finally:
+            self._unsaid -= 1
 
     async def _in_turn(self, change: Callable[[], Awaitable[R]]) -> R:
         """Reload, or change the model, after those reloads and changes that came before it."""

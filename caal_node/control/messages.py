@@ -68,6 +68,13 @@ class ModelRequest(_Message):
     """None is the settings' usual address of that wire format."""
 
 
+class SayRequest(_Message):
+    """The agent is to say these words aloud, when nobody speaks."""
+
+    ask: Literal["say"] = "say"
+    text: str
+
+
 class ListTools(_Message):
     """The agent is to list all its tools."""
 
@@ -170,6 +177,13 @@ class ModelReport(_Message):
     api: str
 
 
+class SayReport(_Message):
+    """Whether the words were said: somebody was in the room, and the session had not ended."""
+
+    answer: Literal["say"] = "say"
+    said: bool
+
+
 class ListAnswer(ToolList):
     answer: Literal["list"] = "list"
 
@@ -197,8 +211,8 @@ class CallFailure(_Message):
 
 ToolsRequest: TypeAlias = ListTools | FindTools | CallTool
 ToolsAnswer: TypeAlias = ListAnswer | FindAnswer | CallAnswer | CallFailure
-AgentRequest: TypeAlias = ReloadRequest | ModelRequest | ToolsRequest
-AgentAnswer: TypeAlias = ReloadReport | ModelReport | ToolsAnswer
+AgentRequest: TypeAlias = ReloadRequest | ModelRequest | SayRequest | ToolsRequest
+AgentAnswer: TypeAlias = ReloadReport | ModelReport | SayReport | ToolsAnswer
 
 AGENT_REQUEST: Final[TypeAdapter[AgentRequest]] = TypeAdapter(
     Annotated[AgentRequest, Field(discriminator="ask")]

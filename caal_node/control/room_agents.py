@@ -302,6 +302,8 @@ def _control_errors() -> Generator[None]:
 
 CHANGE_S: Final = 60.0
 """A whole reload may take this long for the caller: longer than the agent's own deadline."""
+SAY_S: Final = 120.0
+"""An announcement may take this long for the caller: longer than the agent's own deadline."""
 TOOLS_S: Final = 600.0
 """A request for tools may take this long: an agent ends every call at the call's own deadline."""
 READY_S: Final = 5.0

@@ -17,8 +17,8 @@ import hmac
 import secrets
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
@@ -29,9 +29,12 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from livekit import api
 from pydantic import BaseModel, Field
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from caal_node.config.settings import Settings
 from caal_node.control.http_api import Gate, RequestBody, RequestRefused, read_body, read_bytes
@@ -48,6 +51,8 @@ from caal_node.control.messages import (
 )
 from caal_node.control.room_agents import CHANGE_S, ControlError, LiveKitRooms, ask_agent
 from caal_node.core.errors import ConfigError
+from caal_node.page.findings import CannotLook, Findings, FindingsResponse
+from caal_node.page.signalling import SIGNALLING, SignallingProxy
 from caal_node.room.front_end import PAGE
 from caal_node.telemetry.turn_times import read_spans, turns_of
 
@@ -78,6 +83,8 @@ _CSP: Final = (
     "object-src 'none'",
 )
 _CLOUD: Final = ".livekit.cloud"
+_REFUSED: Final = 1008
+"""WebSocket's code for what is not allowed."""
 _HEADERS: Final[Mapping[str, str]] = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -161,12 +168,22 @@ class ModelChange(RequestBody):
     model: str = Field(min_length=1, max_length=MODEL_CHARS)
 
 
+class SwitchesResponse(BaseModel):
+    """What CAAL_CUES and CAAL_CHECKS switch on and off, until the next start."""
+
+    cues: bool
+    checks: dict[str, bool]
+
+
 def make_page_app(
     settings: Settings,
     rooms: LiveKitRooms,
     *,
     key: str,
     hosts: Collection[str],
+    findings: Findings | None = None,
+    control: FastAPI | None = None,
+    via_page: bool = False,
     static: Path = STATIC,
 ) -> FastAPI:
     """Return the application; it opens and closes `rooms` with itself.
@@ -175,6 +192,9 @@ def make_page_app(
         settings: LiveKit's address and keys, and the model that the page shows at first.
         key: What the link to the page ends with.
         hosts: The names, without port, by which this server may be called; "*" is any.
+        findings: What the checks of the installation find; without it, nothing is checked.
+        control: The control API, if this server has it as well; it lets its own callers in.
+        via_page: Whether pages reach LiveKit's signalling through this server.
 
     Raises:
         ConfigError: The page is not built, or LiveKit's address or keys are not set.
@@ -192,10 +212,15 @@ def make_page_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        async with rooms:
+        async with AsyncExitStack() as open_:
+            await open_.enter_async_context(rooms)
+            if control is not None:
+                await open_.enter_async_context(control.router.lifespan_context(control))
             # An agent comes and its model reads its prompt while somebody opens the page.
             with suppress(ControlError):
                 await rooms.open(pages.next.room, FIRST_ROOM_S)
+            if findings is not None:
+                open_.push_async_callback(findings.aclose)
             yield
 
     app = FastAPI(lifespan=lifespan, openapi_url=None)
@@ -219,7 +244,11 @@ def make_page_app(
             .to_jwt()
         )
         return JoinResponse(
-            url=url, token=token, room=place.room, identity=place.identity, expires_s=TOKEN_S
+            url=_own_address(request) if via_page else url,
+            token=token,
+            room=place.room,
+            identity=place.identity,
+            expires_s=TOKEN_S,
         )
 
     async def ask(
@@ -263,6 +292,19 @@ def make_page_app(
             raise RequestRefused(422, f"{error}.") from None
         return JSONResponse({"turns": turns})
 
+    @app.get(f"{PREFIX}/switches", dependencies=with_key)
+    async def switches() -> SwitchesResponse:
+        return SwitchesResponse(cues=settings.cues.on, checks=asdict(settings.checks))
+
+    @app.get(f"{PREFIX}/findings", dependencies=with_key)
+    async def newest_findings() -> FindingsResponse:
+        if findings is None:
+            raise RequestRefused(404, "Nothing is checked here; run: caal-node doctor")
+        try:
+            return await findings.newest()
+        except CannotLook as why:
+            raise RequestRefused(503, str(why)) from None
+
     @app.exception_handler(RequestRefused)
     async def refused(_: Request, why: RequestRefused) -> JSONResponse:
         return why.response()
@@ -275,16 +317,39 @@ def make_page_app(
     async def http_error(_: Request, why: HTTPException) -> Response:
         return RequestRefused(why.status_code, f"{why.detail}.").response()
 
-    _ = join, tools, reload, model, change_model, trace, refused, failed, http_error
+    _ = (
+        join,
+        tools,
+        reload,
+        model,
+        change_model,
+        switches,
+        newest_findings,
+        trace,
+        refused,
+        failed,
+        http_error,
+    )  # registered by their decorators
+    if via_page:
+        app.add_api_websocket_route(f"{SIGNALLING}/{{path:path}}", SignallingProxy(url).serve)
     app.mount("/", StaticFiles(directory=static, html=True))
-    policy = "; ".join((*_CSP, f"connect-src 'self' {' '.join(_origins(url))}"))
-    app.add_middleware(_Guarded, hosts=frozenset(hosts), policy=policy)
+    if control is not None:
+        app.add_middleware(_WithControl, control=control)
+    policy = "; ".join((*_CSP, "connect-src 'self'"))
+    policy = policy if via_page else f"{policy} {' '.join(_origins(url))}"
+    app.add_middleware(_Guarded, hosts=frozenset(hosts), policy=policy, via_page=via_page)
     return app
 
 
 def _turns_in(trace: bytes) -> list[dict[str, Any]]:
     turns = turns_of(read_spans(BytesIO(trace), "the file"))
     return [turn.as_json() for turn in turns[-TRACE_TURNS:]]
+
+
+def _own_address(request: Request) -> str:
+    """Return LiveKit's address as a page reaches it through this server."""
+    scheme = "wss" if request.url.scheme == "https" else "ws"
+    return f"{scheme}://{request.url.netloc}{SIGNALLING}"
 
 
 def _origins(livekit_url: str) -> tuple[str, ...]:
@@ -325,32 +390,62 @@ def _key_check(key: str) -> Any:
     return check
 
 
+class _WithControl:
+    """Gives the control API what is asked by its paths, and the page's application the rest."""
+
+    def __init__(self, app: ASGIApp, control: FastAPI) -> None:
+        self._app: Final = app
+        self._control: Final = control
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._app
+        if scope["type"] == "http" and any(
+            route.matches(scope)[0] is not Match.NONE for route in self._control.routes
+        ):
+            app = self._control
+        await app(scope, receive, send)
+
+
 class _Guarded:
     """Answers to this server's own names alone, and says what a browser may do with the page."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str], policy: str) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], policy: str, *, via_page: bool) -> None:
         self._app: Final = app
         self._hosts: Final = hosts
+        self._via_page: Final = via_page
         self._headers: Final = {**_HEADERS, "content-security-policy": policy}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_ours = "*" in self._hosts or _host_of(scope) in self._hosts
+        if scope["type"] == "websocket":
+            if is_ours and self._is_signalling(scope):
+                await self._app(scope, receive, send)
+            else:
+                await WebSocketClose(_REFUSED)(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if "*" not in self._hosts and _host_of(scope) not in self._hosts:
+        if not is_ours:
             refused = RequestRefused(421, "This server is not called that.").response()
             await refused(scope, receive, send)
             return
         kept = _KEPT if scope["path"].startswith("/assets/") else "no-cache"
-        more = {**self._headers, "cache-control": kept}
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = [(name.encode(), value.encode()) for name, value in more.items()]
-                message["headers"] = [*message["headers"], *own]
+                headers = MutableHeaders(scope=message)
+                headers.update(self._headers)
+                headers.setdefault("cache-control", kept)  # a stream of events has its own
             await send(message)
 
         await self._app(scope, receive, with_headers)
+
+    def _is_signalling(self, scope: Scope) -> bool:
+        """Say whether a WebSocket is a page's of this server; another site may open one, too."""
+        headers = Headers(scope=scope)
+        own = headers.get("origin", "").partition("://")[2] == headers.get("host")
+        return self._via_page and own and scope["path"].startswith(f"{SIGNALLING}/")
 
 
 def _host_of(scope: Scope) -> str:

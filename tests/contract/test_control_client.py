@@ -11,11 +11,11 @@ import pytest
 from livekit import rtc
 from pydantic import SecretStr
 
-from caal_node.cli.control_commands import change_model, reload_room
+from caal_node.cli.control_commands import change_model, reload_room, say
 from caal_node.client import ControlApiError, ControlClient
 from caal_node.config.settings import Settings
 from caal_node.control.http_api import ReloadResponse, ReloadsResponse
-from caal_node.control.messages import ModelReport
+from caal_node.control.messages import ModelReport, SayReport, SayRequest
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import Spoken, ToolCallEnded, UserSaid, to_json
@@ -128,6 +128,25 @@ async def test_the_commands_print_what_has_changed(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.splitlines() == [
         "kitchen: 4 tools; added: get_weather; changed: timer; not listed: files",
         "kitchen: qwen3:8b (ollama)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("heard", "printed"), [(True, "said"), (False, "not said, as nobody is in the room")]
+)
+async def test_a_sentence_is_said_in_the_named_room(
+    capsys: pytest.CaptureFixture[str], *, heard: bool, printed: str
+) -> None:
+    rooms = FakeRooms({"kitchen": ["a"], "office": ["b"]}, [SayReport(said=heard)])
+    async with control_server(rooms) as server:
+        address = f"http://127.0.0.1:{server.port}"
+        code = await say(SETTINGS, address, "office", " Dinner is ready. ")
+        with pytest.raises(ControlApiError, match="text"):
+            await say(SETTINGS, address, "office", "x" * 501)
+    assert code == (0 if heard else 1)
+    assert capsys.readouterr().out == f"office: {printed}\n"
+    assert [(room, asked) for room, _, asked in rooms.asked] == [
+        ("office", SayRequest(text="Dinner is ready."))
     ]
 
 

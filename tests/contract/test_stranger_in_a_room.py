@@ -21,7 +21,7 @@ from livekit.agents.types import ATTRIBUTE_SIMULATOR
 from livekit.protocol.agent_pb import agent_session as agent_pb
 
 from caal_node.agent import CaalAgent
-from caal_node.cli.demo.scenes import WorkerProcess
+from caal_node.cli.processes.worker import WorkerProcess
 from caal_node.core.events import Event, TurnEnded
 from caal_node.testing import ScriptedCall, ScriptedModel, ScriptedSTT, plain_settings
 from tests.stand_ins.livekit_server import LiveKit

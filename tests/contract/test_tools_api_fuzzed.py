@@ -52,6 +52,7 @@ TOOL = ToolSummary(
     input_schema={"type": "object"},
     offered=True,
 )
+HEARD = itertools.cycle([True, False])
 START_S = 20.0
 
 
@@ -92,8 +93,13 @@ def served(app: Any) -> Iterator[str]:
             thread.join(START_S)
 
 
+async def heard_by_turns(_: str) -> bool:
+    return next(HEARD)
+
+
 def test_every_path_answers_as_it_is_described() -> None:
-    app = make_app(Settings(control_token=SecretStr(TOKEN)), AgentRooms(every_answer))
+    rooms = AgentRooms(every_answer, on_say=heard_by_turns)
+    app = make_app(Settings(control_token=SecretStr(TOKEN)), rooms)
     with served(app) as url:
         counts = fuzz(url, TOKEN, examples=12)
     statuses = {status for _, status in counts}
@@ -104,6 +110,7 @@ def test_every_path_answers_as_it_is_described() -> None:
         "POST /api/tools",
         "POST /api/tools/search",
         "POST /reload-tools",
+        "POST /say",
         "GET /events",
     }
     # An agent in memory has no model to change; that path's own answers are in its own tests.
@@ -129,6 +136,7 @@ async def test_the_document_describes_every_path_with_answers_errors_and_example
         ("POST", "/api/tools/search"),
         ("POST", "/reload-tools"),
         ("POST", "/model"),
+        ("POST", "/say"),
         ("GET", "/events"),
     }
     for (method, path), operation in paths.items():

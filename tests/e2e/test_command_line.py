@@ -30,6 +30,7 @@ OWN_COMMANDS = (
         ("page",),
         ("reload",),
         ("model",),
+        ("say",),
         ("tools",),
         ("doctor",),
         ("validate",),

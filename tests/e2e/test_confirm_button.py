@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from livekit import rtc
 
-from caal_node.cli.demo.scenes import WorkerProcess
+from caal_node.cli.processes.worker import WorkerProcess
 from caal_node.core.events import (
     ConfirmationAsked,
     ConfirmationEnded,

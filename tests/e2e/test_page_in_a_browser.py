@@ -24,7 +24,7 @@ import pytest_asyncio
 from livekit import api, rtc
 from playwright.async_api import Page, expect
 
-from caal_node.cli.demo.livekit_server import find_server
+from caal_node.cli.processes.livekit_server import find_server
 from tests.stand_ins.browser import (
     CLICK_MS,
     PHONE,
@@ -34,6 +34,7 @@ from tests.stand_ins.browser import (
     opened,
     picture,
 )
+from tests.stand_ins.certificates import self_signed
 from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
 pytestmark = [pytest.mark.livekit, pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
@@ -45,9 +46,11 @@ END_S = 30.0
 SILENT_S = 20
 """Seconds before somebody speaks, as the microphone is on before the agent listens, and behind."""
 TRACE_S = 20.0
+FINDINGS_MS = 150_000.0
+"""Milliseconds for all checks; ten thousand on an idle machine."""
 CUT_S = 12.0
 """Seconds without LiveKit's server: the page has noticed by then."""
-LINK = re.compile(rb"http://\S+#key=\S+")
+LINK = re.compile(rb"https?://\S+#key=\S+")
 AGENT = '''
 from livekit.agents import function_tool
 from caal_node import CaalAgent, effect
@@ -88,6 +91,7 @@ CAAL_TRACE=trace.jsonl
 CAAL_AGENT=home:Home
 CAAL_TOOL_CALLS=native
 """
+CONTROL_TOKEN = "a-token-of-the-control-api"  # noqa: S105 - it opens nothing
 READY = re.compile("Listening|Ready|Ich höre zu|Bereit")
 LIGHT = "turn on the kitchen light"
 DOOR = "unlock the front door"
@@ -143,13 +147,15 @@ class Up:
 
 
 @asynccontextmanager
-async def up(folder: Path, *, speech: bool = False) -> AsyncGenerator[Up]:
+async def up(
+    folder: Path, *options: str, speech: bool = False, settings: str = SETTINGS
+) -> AsyncGenerator[Up]:
     """Run the command in a folder, and end it by Ctrl-C, with all that it has started."""
     find_chromium()
     if find_server() is None:
         pytest.skip("no livekit-server: put it on PATH")
     (folder / "home.py").write_text(AGENT, encoding="utf-8")
-    (folder / ".env").write_text(SETTINGS, encoding="utf-8")
+    (folder / ".env").write_text(settings, encoding="utf-8")
     (folder / ".env").chmod(0o600)
     (folder / "caal.toml").write_text("[toolsets.timers]\n", encoding="utf-8")
     (folder / "order.json").write_text(json.dumps(ORDER), encoding="utf-8")
@@ -167,6 +173,7 @@ async def up(folder: Path, *, speech: bool = False) -> AsyncGenerator[Up]:
             env |= {"CAAL_STT": "none", "CAAL_TTS": "none", "CAAL_VAD": "none"}
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "caal_node.cli", "up", "--no-browser", "--port", str(port)),
+            *options,
             cwd=folder,
             env=env,
             stderr=PIPE,
@@ -459,6 +466,49 @@ async def test_a_trace_file_shows_where_a_turns_time_went(here: Up) -> None:
         assert await faults(page) == []
         await file.set_input_files(Path(__file__))
         await expect(page.get_by_text("the file, line 1: ")).to_be_visible()
+
+
+async def test_the_page_shows_servers_switches_and_what_doctor_finds(here: Up) -> None:
+    async with chromium() as browser, opened(browser, here.link) as page:
+        await start(page)
+        await page.get_by_role("button", name="Steer").click()
+        await expect(page.get_by_text("Sounds of tools")).to_be_visible()
+        async with page.expect_response("**/page/findings", timeout=FINDINGS_MS) as looked:
+            await page.get_by_role("button", name="Check now").click()
+        findings = (await (await looked.value).json())["findings"]
+        await expect(page.get_by_text("in order").first).to_be_visible()
+        await picture(page, "findings")
+        assert await faults(page) == []
+    status = {each["name"]: each["status"] for each in findings}
+    assert status["model server"] == status["livekit"] == "ok"
+
+
+async def test_over_https_one_port_has_the_page_livekit_and_the_control_api(tmp_path: Path) -> None:
+    certfile, keyfile = self_signed(tmp_path)
+    options = ("--ssl-certfile", str(certfile), "--ssl-keyfile", str(keyfile), "--host", "0.0.0.0")  # noqa: S104 - as for other devices
+    settings = f"{SETTINGS}CAAL_CONTROL_TOKEN={CONTROL_TOKEN}\n"
+    async with (
+        up(tmp_path, *options, settings=settings) as here,
+        chromium() as browser,
+        opened(browser, here.link, any_certificate=True) as page,
+    ):
+        assert page.url.startswith("https://localhost:")
+        async with page.expect_websocket() as opening, page.expect_response("**/join") as joined:
+            await start(page)
+        assert (await opening.value).url.startswith("wss://localhost:")
+        room = (await (await joined.value).json())["room"]
+        await write(page, LIGHT)
+        card = page.get_by_role("article").filter(has_text="Set light")
+        await expect(card).to_contain_text("done")
+        await expect(page.get_by_text("The kitchen light is on.").first).to_be_visible()
+        bearer = {"Authorization": f"Bearer {CONTROL_TOKEN}"}
+        said = await page.request.post(
+            f"{here.link.partition('#')[0]}say",
+            headers=bearer,
+            data={"text": "Dinner is ready.", "room_name": room},
+        )
+        assert await said.json() == {"status": "said", "room_name": room}
+        await expect(page.get_by_text("Dinner is ready.").first).to_be_visible()
 
 
 @pytest.mark.speech

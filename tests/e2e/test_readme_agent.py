@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from caal_node.cli.demo.scenes import RoomScene, SpokenRequest, WorkerProcess, load_requests
+from caal_node.cli.demo.scenes import RoomScene, SpokenRequest, load_requests
+from caal_node.cli.processes.worker import WorkerProcess
 from caal_node.core.events import Event, Spoken, ToolCallEnded, TurnEnded
 from caal_node.speech import fetch_local
 from tests.stand_ins.livekit_server import LiveKit

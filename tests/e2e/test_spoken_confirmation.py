@@ -19,8 +19,8 @@ from caal_node.cli.demo.scenes import (
     SAMPLE_RATE_HZ,
     RoomScene,
     SpokenRequest,
-    WorkerProcess,
 )
+from caal_node.cli.processes.worker import WorkerProcess
 from caal_node.core.events import (
     ConfirmationAsked,
     ConfirmationEnded,

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caal_node.cli.demo.scenes import SAMPLE_RATE_HZ, RoomScene, WorkerProcess, load_requests
+from caal_node.cli.demo.scenes import SAMPLE_RATE_HZ, RoomScene, load_requests
+from caal_node.cli.processes.worker import WorkerProcess
 from caal_node.core.events import Event, Spoken, ToolCallEnded, TurnEnded, UserSaid
 from caal_node.speech import fetch_local
 from tests.stand_ins.livekit_server import LiveKit

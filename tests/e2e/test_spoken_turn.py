@@ -22,11 +22,11 @@ from caal_node.cli.demo.scenes import (
     RoomScene,
     Samples,
     SpokenRequest,
-    WorkerProcess,
     load_requests,
 )
 from caal_node.cli.demo.servers import CONTEXT, WORKFLOW, write_settings
-from caal_node.cli.trace_pictures import picture_of, turns_of, write_svg
+from caal_node.cli.processes.worker import WorkerProcess
+from caal_node.cli.trace_pictures import picture_of, write_svg
 from caal_node.core.events import (
     CuePlayed,
     Event,
@@ -39,7 +39,7 @@ from caal_node.core.events import (
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.room.cues import render
 from caal_node.speech import fetch_local
-from caal_node.telemetry.turn_times import read_trace
+from caal_node.telemetry.turn_times import read_trace, turns_of
 from tests.recorded_n8n import RecordedN8n
 from tests.stand_ins.control_process import on_a_port
 from tests.stand_ins.livekit_server import LiveKit

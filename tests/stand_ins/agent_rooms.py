@@ -35,6 +35,7 @@ class AgentRooms(LiveKitRooms):
         *,
         on_reload: Callable[..., Awaitable[ReloadReport]] | None = None,
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
+        on_say: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self.name = name
         self.asked: list[RpcRequest] = []
@@ -45,6 +46,7 @@ class AgentRooms(LiveKitRooms):
             cast("rtc.Room", self),
             on_reload=on_reload or self._reload,
             on_model=on_model,
+            on_say=on_say,
             on_tools=on_tools,
             api_key=KEY,
             api_secret=SECRET,

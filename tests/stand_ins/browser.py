@@ -64,6 +64,7 @@ async def opened(
     microphone: bool = True,
     dark: bool = False,
     locale: str = "en-GB",
+    any_certificate: bool = False,
 ) -> AsyncGenerator[Page]:
     """A page in a browser profile of its own. What it throws fails the test."""
     context = await browser.new_context(
@@ -72,6 +73,7 @@ async def opened(
         color_scheme="dark" if dark else "light",
         locale=locale,
         bypass_csp=False,
+        ignore_https_errors=any_certificate,
     )
     context.set_default_timeout(CLICK_MS)
     page = await context.new_page()

@@ -11,6 +11,7 @@ from caal_node.control.messages import (
     AgentRequest,
     ModelReport,
     ReloadReport,
+    SayReport,
 )
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.control.rpc import (
@@ -101,7 +102,7 @@ class FakeRooms(LiveKitRooms):
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
-        if isinstance(answer, ReloadReport | ModelReport):
+        if isinstance(answer, ReloadReport | ModelReport | SayReport):
             [data] = split(answer.model_dump_json())
             return AnswerChunk(number=0, of=1, data=data)
         assert answer is None or isinstance(answer, RpcAnswer)

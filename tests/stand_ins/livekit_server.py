@@ -17,7 +17,7 @@ from typing import IO
 
 from livekit import api
 
-from caal_node.cli.demo.livekit_server import find_server as find_server
+from caal_node.cli.processes.livekit_server import find_server as find_server
 
 KEY = "devkey"
 SECRET = secrets.token_hex(16)  # 32 characters: the server warns of shorter ones

@@ -27,13 +27,11 @@ from rich.console import Console
 
 from caal_node import weights
 from caal_node.cli.checks import Finding, fail, in_thread, ok, warn
-from caal_node.cli.demo.livekit_server import LiveKitServer, find_server, obtain_server
 from caal_node.cli.demo.scenes import (
     AudioTimeline,
     LocalScene,
     RoomScene,
     SpokenRequest,
-    WorkerProcess,
     load_requests,
 )
 from caal_node.cli.demo.servers import (
@@ -45,6 +43,8 @@ from caal_node.cli.demo.servers import (
 )
 from caal_node.cli.model_server import sentence
 from caal_node.cli.output import TerminalTranscript
+from caal_node.cli.processes.livekit_server import LiveKitServer, find_server, obtain_server
+from caal_node.cli.processes.worker import WorkerProcess
 from caal_node.config.process_guard import guard_process
 from caal_node.config.settings import Settings
 from caal_node.core.errors import CaalError, ConfigError

@@ -12,7 +12,7 @@ import pytest
 import time_machine
 from livekit import rtc
 
-from caal_node.control.listener import ControlListener
+from caal_node.control.listener import MAX_WAITING, SAY_S, ControlListener
 from caal_node.control.messages import (
     AgentAnswer,
     AgentRequest,
@@ -22,6 +22,8 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadReport,
     ReloadRequest,
+    SayReport,
+    SayRequest,
     read_answer,
 )
 from caal_node.control.rpc import (
@@ -306,10 +308,51 @@ def test_an_agent_without_models_or_tools_says_so() -> None:
         control = listener(room, Reloads())
         for request, words in (
             (ModelRequest(model="m"), "this agent's model cannot be changed"),
+            (SayRequest(text="hello"), "this agent says nothing by itself"),
             (ListTools(), "this agent's tools cannot be asked for"),
         ):
             failed = RequestFailed(reason="error", detail=words)
             assert await room.ask(request.ask, request) == failed
+        await control.aclose()
+
+    virtual_loop.run(story())
+
+
+@pytest.mark.parametrize("heard", [True, False])
+def test_words_are_said_once_and_the_caller_learns_whether_anybody_heard_them(
+    *, heard: bool
+) -> None:
+    async def story() -> None:
+        said: list[str] = []
+
+        async def on_say(words: str) -> bool:
+            said.append(words)
+            return heard
+
+        room = FakeRoom()
+        control = listener(room, Reloads(), on_say=on_say)
+        for _ in range(2):
+            assert await room.ask("1", SayRequest(text="Dinner.")) == SayReport(said=heard)
+        assert said == ["Dinner."]
+        await control.aclose()
+
+    virtual_loop.run(story())
+
+
+def test_words_wait_for_a_silence_but_not_for_ever_and_not_too_many() -> None:
+    async def story() -> None:
+        async def on_say(_: str) -> bool:
+            return await asyncio.Event().wait()
+
+        room = FakeRoom()
+        control = listener(room, Reloads(), on_say=on_say)
+        for number in range(MAX_WAITING + 1):
+            asked = await room.ask(f"{number}", SayRequest(text="Dinner."))
+            assert asked == StillRunning()
+        busy = RequestFailed(reason="busy", detail=BUSY)
+        assert await room.ask("more", SayRequest(text="Dinner.")) == busy
+        await asyncio.sleep(SAY_S)
+        assert await room.ask("0") == TIMEOUT
         await control.aclose()
 
     virtual_loop.run(story())

@@ -11,19 +11,24 @@ from typing import Any, cast
 import httpx
 import jwt
 import pytest
+from fastapi import FastAPI
 from pydantic import SecretStr
 
 from caal_node.config.settings import Settings
+from caal_node.control.app import make_app
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.core.errors import ConfigError
 from caal_node.page import server
+from caal_node.page.findings import Findings, ShownFinding
 from caal_node.page.server import MAX_PAGES, TOKEN_S, make_page_app
+from tests.stand_ins.fake_rooms import FakeRooms
 from tests.stand_ins.traced_spans import answered, traced
 
 KEY = "the-key-of-the-link"
 SECRET = "a-secret-of-at-least-thirty-two-characters"  # noqa: S105 - it opens nothing
 NOBODY = "ws://127.0.0.1:9"
 """No LiveKit server listens at the discard port."""
+TOKEN = "a-token-of-the-control-api"  # noqa: S105 - it opens nothing
 AS_PAGE = {"Authorization": f"Bearer {KEY}", "X-Caal-Page": "one"}
 
 
@@ -42,10 +47,24 @@ def static(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def opened(static: Path, url: str = NOBODY) -> AsyncGenerator[httpx.AsyncClient]:
+async def opened(
+    static: Path,
+    url: str = NOBODY,
+    *,
+    findings: Findings | None = None,
+    control: FastAPI | None = None,
+    via_page: bool = False,
+) -> AsyncGenerator[httpx.AsyncClient]:
     chosen = settings(url)
     app = make_page_app(
-        chosen, LiveKitRooms.of(chosen), key=KEY, hosts=("localhost", "127.0.0.1"), static=static
+        chosen,
+        LiveKitRooms.of(chosen),
+        key=KEY,
+        hosts=("localhost", "127.0.0.1"),
+        findings=findings,
+        control=control,
+        via_page=via_page,
+        static=static,
     )
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app)
@@ -102,13 +121,14 @@ async def test_the_page_that_came_longest_ago_is_forgotten(static: Path) -> None
         ({**AS_PAGE, "Host": "localhost.example:8890"}, 421, "not called that"),
     ],
 )
-@pytest.mark.parametrize("path", ["join", "reload", "model"])
+@pytest.mark.parametrize("path", ["join", "reload", "model", "findings"])
 async def test_what_another_site_or_guest_asks_is_refused(
     static: Path, path: str, headers: Mapping[str, str], status: int, says: str
 ) -> None:
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     async with opened(static) as client:
-        answer = await client.post(f"/page/{path}", headers=raw)
+        method = "GET" if path == "findings" else "POST"
+        answer = await client.request(method, f"/page/{path}", headers=raw)
     assert (answer.status_code, answer.json()["status"]) == (status, "error")
     assert says in answer.json()["detail"]
 
@@ -195,3 +215,81 @@ async def test_a_trace_has_a_limit(static: Path, monkeypatch: pytest.MonkeyPatch
     async with opened(static) as client:
         answer = await client.post("/page/trace", headers=AS_PAGE, content=b"x" * 101)
     assert answer.status_code == 413
+
+
+async def test_the_control_api_on_the_page_s_port_lets_in_whom_it_lets_in_alone(
+    static: Path,
+) -> None:
+    rooms = FakeRooms({"kitchen": ["agent"]})
+    control = make_app(Settings(control_token=SecretStr(TOKEN)), rooms)
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    async with opened(static, control=control) as client:
+        assert rooms.is_open
+        reloaded = await client.post("/reload-tools", headers=bearer)
+        described = await client.get("/api/openapi.json", headers=bearer)
+        counts = await client.get("/metrics", headers=bearer)
+        events = await client.get("/events", headers=bearer)
+        health = await client.get("/health")
+        refused = [
+            (await client.get(path, headers=headers)).status_code
+            for headers in ({}, AS_PAGE, {"Authorization": f"Bearer {TOKEN}x"})
+            for path in ("/api/tools", "/metrics", "/events", "/api/openapi.json")
+        ]
+        with_token = await client.post("/page/join", headers={**AS_PAGE, **bearer})
+        rebound = await client.get("/health", headers={"Host": "rebound.example"})
+        wrong = await client.get("/reload-tools", headers=bearer)
+        page = await client.get("/")
+    assert reloaded.json()["status"] == "reloaded"
+    assert {"/api/tools", "/say"} <= set(described.json()["paths"])
+    assert 'path="/reload-tools"' in counts.text
+    assert "/page" not in counts.text
+    assert events.headers["content-type"].startswith("text/event-stream")
+    assert events.headers.get_list("cache-control") == ["no-store"]
+    assert (health.json()["status"], rebound.status_code) == ("ok", 421)
+    assert refused == [401] * 12
+    assert (with_token.status_code, wrong.status_code) == (401, 405)
+    assert "the page" in page.text
+    assert not rooms.is_open
+
+
+async def test_without_a_token_for_it_there_is_no_control_api(static: Path) -> None:
+    async with opened(static) as client:
+        assert (await client.get("/api/tools", headers=AS_PAGE)).status_code == 404
+        assert (await client.post("/reload-tools", headers=AS_PAGE)).status_code == 405
+
+
+async def test_a_page_that_cannot_reach_livekit_itself_gets_its_own_server_s_address(
+    static: Path,
+) -> None:
+    headers = {**AS_PAGE, "Host": "localhost:8890"}
+    async with opened(static, via_page=True) as client:
+        plain = await client.post("/page/join", headers=headers)
+        secure = await client.post("https://localhost:8890/page/join", headers=headers)
+        policy = (await client.get("/")).headers["content-security-policy"]
+    assert plain.json()["url"] == "ws://localhost:8890/page/livekit"
+    assert secure.json()["url"] == "wss://localhost:8890/page/livekit"
+    assert policy.endswith("connect-src 'self'")
+
+
+async def test_findings_are_given_without_secrets_to_those_with_the_key(static: Path) -> None:
+    async def look() -> list[ShownFinding]:
+        found = "the server said: api_key=sk-abcdefghijklmnopqrstuvwxyz123456"
+        return [ShownFinding(name="mcp time", status="fail", found=found, fix="Start it.")]
+
+    async with opened(static, findings=Findings(look)) as client:
+        answer = await client.get("/page/findings", headers=AS_PAGE)
+        guest = await client.get("/page/findings", headers={"X-Caal-Page": "one"})
+    async with opened(static) as client:
+        unchecked = await client.get("/page/findings", headers=AS_PAGE)
+    [finding] = answer.json()["findings"]
+    assert (finding["name"], finding["status"], finding["fix"]) == ("mcp time", "fail", "Start it.")
+    assert "sk-abc" not in answer.text
+    assert (guest.status_code, unchecked.status_code) == (401, 404)
+    assert "caal-node doctor" in unchecked.json()["detail"]
+
+
+async def test_cues_and_checks_are_shown_as_they_are_set(static: Path) -> None:
+    async with opened(static) as client:
+        switches = (await client.get("/page/switches", headers=AS_PAGE)).json()
+    assert switches["cues"] is True
+    assert switches["checks"]["claims"] is True

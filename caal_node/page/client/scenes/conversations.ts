@@ -358,6 +358,7 @@ const SCENES: Record<string, (stage: Stage, script: Script) => Stage> = {
   hold: (stage) =>
     stage.connected().earlier().act({ type: "microphone", microphone: "muted" }),
   steer: (stage) => stage.connected().earlier(),
+  findings: (stage) => stage.connected().earlier(),
   look: (stage, script) =>
     stage
       .connected()

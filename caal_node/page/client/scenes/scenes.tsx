@@ -34,6 +34,34 @@ const actions: Actions = {
 
 const server: SteeringServer & TraceReader = {
   turns: () => Promise.resolve([]),
+  switches: () =>
+    Promise.resolve({
+      cues: true,
+      checks: new Map([
+        ["claims", true],
+        ["facts", true],
+        ["hedges", false],
+        ["needless_calls", true],
+        ["references", true],
+      ]),
+    }),
+  findings: () =>
+    Promise.resolve([
+      { name: "model server", status: "ok", found: "http://127.0.0.1:11434 has qwen3:4b", fix: "" },
+      {
+        name: "mcp calendar",
+        status: "fail",
+        found: "down, over http: http://192.168.1.20:8000/mcp does not answer",
+        fix: "Start it, or set \"enabled\": false for it in mcp_servers.json.",
+      },
+      {
+        name: "embedding",
+        status: "warn",
+        found: "the MiniLM weights are not in the cache: tools are searched for by words alone",
+        fix: "Run: caal-node download-files",
+      },
+      { name: "livekit", status: "ok", found: "ws://127.0.0.1:7880, 1 room", fix: "" },
+    ]),
   model: () => Promise.resolve({ model: "qwen3:4b", api: "ollama" }),
   changeModel: (model) => Promise.resolve(model),
   reload: () =>
@@ -71,8 +99,11 @@ const view: View = {
   deviceFailed: false,
 };
 
+/** Milliseconds until a scene has rendered what it asked for. */
+const SHOWN_MS = 100;
 const clock = () => NOW;
-const first: ViewName = scene === "steer" || scene === "look" ? scene : "talk";
+const VIEWS: Readonly<Record<string, ViewName>> = { steer: "steer", findings: "steer", look: "look" };
+const first: ViewName = VIEWS[scene] ?? "talk";
 const root = document.getElementById("page");
 if (root) {
   render(
@@ -94,6 +125,11 @@ if (root) {
     root,
   );
   const opened = { sound: ".sound", details: ".call-details" }[scene];
+  if (scene === "findings") {
+    const part = document.querySelector("[aria-labelledby=findings-title]");
+    part?.querySelector("button")?.click();
+    setTimeout(() => part?.scrollIntoView(), SHOWN_MS);
+  }
   if (opened) {
     for (const each of document.querySelectorAll<HTMLDetailsElement>(opened)) each.open = true;
   }

@@ -37,6 +37,22 @@ export interface Model {
   readonly api: string;
 }
 
+/** What the checks of the installation have found of one part, in their own words. */
+export interface Finding {
+  readonly name: string;
+  readonly status: FindingStatus;
+  readonly found: string;
+  readonly fix: string;
+}
+
+export const FINDING_STATUSES = ["fail", "warn", "ok"] as const;
+export type FindingStatus = (typeof FINDING_STATUSES)[number];
+
+export interface Switches {
+  readonly cues: boolean;
+  readonly checks: ReadonlyMap<string, boolean>;
+}
+
 export type ServerErrorKind = "no_key" | "refused" | "unreachable" | "said" | "odd";
 
 /** A request that brought no answer to use; `detail` is what the server says of it. */
@@ -53,7 +69,11 @@ export class ServerError extends Error {
 const DEADLINE_MS = 15_000;
 /** A reload asks every source of tools. */
 const RELOAD_DEADLINE_MS = 90_000;
+/** Longer than the server gives all checks of the installation. */
+const FINDINGS_DEADLINE_MS = 170_000;
 const TOOLS = 1_000;
+const FINDINGS = 200;
+const CHECKS = 20;
 const FAILED = 50;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -123,6 +143,34 @@ export class Server {
     const fields = await this.request("POST", "trace", trace, RELOAD_DEADLINE_MS);
     if (!Array.isArray(fields.turns)) throw new ServerError("odd");
     return readTurns(fields.turns);
+  }
+
+  async findings(): Promise<readonly Finding[]> {
+    const fields = await this.request("GET", "findings", undefined, FINDINGS_DEADLINE_MS);
+    if (!Array.isArray(fields.findings)) throw new ServerError("odd");
+    const findings: Finding[] = [];
+    for (const each of fields.findings.slice(0, FINDINGS) as unknown[]) {
+      if (typeof each !== "object" || each === null) continue;
+      const { name, status, found, fix } = each as Fields;
+      const known = FINDING_STATUSES.find((one) => one === status);
+      if (!known) continue;
+      findings.push({
+        name: line(name, NAME_CHARS),
+        status: known,
+        found: line(found, WORDS_CHARS),
+        fix: line(fix, WORDS_CHARS),
+      });
+    }
+    return findings;
+  }
+
+  async switches(): Promise<Switches> {
+    const { cues, checks } = await this.request("GET", "switches");
+    if (typeof cues !== "boolean" || typeof checks !== "object" || checks === null) {
+      throw new ServerError("odd");
+    }
+    const read = Object.entries(checks).slice(0, CHECKS);
+    return { cues, checks: new Map(read.map(([name, on]) => [line(name, NAME_CHARS), on === true])) };
   }
 
   private async request(

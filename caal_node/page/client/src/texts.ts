@@ -12,6 +12,7 @@ import type {
   TimerKind,
 } from "./incoming";
 import type { Microphone, ProblemKind } from "./conversation";
+import type { FindingStatus } from "./server";
 import type { Stage } from "./stage";
 
 /** Return the words for a value, or the value itself where it is a newer one. */
@@ -276,9 +277,49 @@ const en = {
   effect: (effect: string): string =>
     known({ read: "only reads", write: "changes things", destructive: "cannot be undone" }, effect),
   notOffered: "not shown to the model",
-  failedSource: (source: string, reason: string) => `${source}: ${reason}`,
   serverProblem: "The server does not answer. Check that caal-node up still runs, then try again.",
   serverOdd: "The server gave an answer that this page cannot read. Reload the page.",
+
+  servers: "Servers",
+  serverReady: "ready",
+  serverDown: "down",
+  serverFix: "Fix that, then reload the tools. “Check now” below looks at every part.",
+  switches: "Sounds and checks of answers",
+  switchOn: "on",
+  switchOff: "off",
+  switchesFix: "Set them in .env, such as these, then start the agent again:",
+  switchName: (name: string): string =>
+    known(
+      {
+        cues: "Sounds of tools",
+        claims: "Claims",
+        facts: "Facts",
+        hedges: "Searches",
+        needless_calls: "Unnecessary calls",
+        references: "References",
+      },
+      name,
+    ),
+  switchHint: (name: string): string =>
+    known(
+      {
+        cues: "A short sound when a tool starts, and when one fails.",
+        claims: "An answer that claims what no tool has done is corrected.",
+        facts: "An answer is checked against the results of its tools.",
+        hedges: "The agent searches once instead of saying that it cannot know.",
+        needless_calls: "A tool call without a reason in your words is dropped.",
+        references: "The model reads what “the second one” or “there” means.",
+      },
+      name,
+    ),
+  findings: "What to fix",
+  findingsHint: "Looks at the model, LiveKit, every server, speech and settings, as caal-node doctor does.",
+  checkNow: "Check now",
+  checking: "Checking. This can take a minute.",
+  findingStatus: (status: FindingStatus): string =>
+    ({ ok: "in order", warn: "look at it", fail: "fix it" })[status],
+  findingCount: (status: FindingStatus, n: number): string =>
+    n ? `${n} ${{ ok: "in order", warn: "to look at", fail: "to fix" }[status]}` : "",
 
   lookLead: "Where the time of the last turns went, from the end of your words.",
   lookEmpty: "The next turn appears here as soon as you have spoken.",
@@ -581,10 +622,51 @@ const de: Texts = {
   effect: (effect) =>
     known({ read: "liest nur", write: "ändert etwas", destructive: "nicht umkehrbar" }, effect),
   notOffered: "dem Modell nicht gezeigt",
-  failedSource: (source, reason) => `${source}: ${reason}`,
   serverProblem:
     "Der Server antwortet nicht. Prüfe, ob caal-node up noch läuft, und versuche es erneut.",
   serverOdd: "Der Server hat etwas geantwortet, das diese Seite nicht lesen kann. Lade sie neu.",
+
+  servers: "Server",
+  serverReady: "bereit",
+  serverDown: "nicht da",
+  serverFix: "Behebe das und lade die Werkzeuge neu. „Jetzt prüfen“ weiter unten sieht alles durch.",
+  switches: "Töne und Prüfungen der Antworten",
+  switchOn: "an",
+  switchOff: "aus",
+  switchesFix: "Setze sie in .env, zum Beispiel so, und starte den Agenten neu:",
+  switchName: (name) =>
+    known(
+      {
+        cues: "Töne der Werkzeuge",
+        claims: "Behauptungen",
+        facts: "Tatsachen",
+        hedges: "Suchen",
+        needless_calls: "Unnötige Aufrufe",
+        references: "Bezüge",
+      },
+      name,
+    ),
+  switchHint: (name) =>
+    known(
+      {
+        cues: "Ein kurzer Ton, wenn ein Werkzeug beginnt und wenn eines scheitert.",
+        claims: "Behauptet eine Antwort, was kein Werkzeug getan hat, wird sie berichtigt.",
+        facts: "Eine Antwort wird mit den Ergebnissen ihrer Werkzeuge verglichen.",
+        hedges: "Statt zu sagen, dass er es nicht wissen kann, sucht der Agent einmal.",
+        needless_calls: "Ein Aufruf, zu dem nichts Gesagtes passt, entfällt.",
+        references: "Das Modell liest, was „das zweite“ oder „dort“ bedeutet.",
+      },
+      name,
+    ),
+  findings: "Was zu beheben ist",
+  findingsHint:
+    "Sieht Modell, LiveKit, alle Server, Sprache und Einstellungen durch, wie caal-node doctor. Die Befunde sind englisch.",
+  checkNow: "Jetzt prüfen",
+  checking: "Wird geprüft. Das kann eine Minute dauern.",
+  findingStatus: (status) =>
+    ({ ok: "in Ordnung", warn: "ansehen", fail: "beheben" })[status],
+  findingCount: (status, n) =>
+    n ? `${n} ${{ ok: "in Ordnung", warn: "anzusehen", fail: "zu beheben" }[status]}` : "",
 
   lookLead: "Wohin die Zeit der letzten Runden ging, vom Ende deiner Worte an.",
   lookEmpty: "Die nächste Runde erscheint hier, sobald du gesprochen hast.",

@@ -106,6 +106,18 @@ describe("the server", () => {
     });
   });
 
+  it("reads findings and switches, of which malformed ones are left out", async () => {
+    const findings = [null, { name: "x", status: "odd" }, { name: "n8n", status: "fail", found: "a\nb", fix: 4 }];
+    expect(await answering(200, JSON.stringify({ findings })).server.findings()).toEqual([
+      { name: "n8n", status: "fail", found: "a b", fix: "" },
+    ]);
+    const body = '{"cues":true,"checks":{"claims":true,"facts":"yes"}}';
+    const { cues, checks } = await answering(200, body).server.switches();
+    expect([cues, [...checks]]).toEqual([true, [["claims", true], ["facts", false]]]);
+    expect((await failure(answering(200, "{}").server.findings())).kind).toBe("odd");
+    expect((await failure(answering(200, "{}").server.switches())).kind).toBe("odd");
+  });
+
   it("changes the model", async () => {
     const { server, asked } = answering(200, '{"model":"small:1b"}');
     expect(await server.changeModel("small:1b")).toBe("small:1b");

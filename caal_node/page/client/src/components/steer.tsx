@@ -1,10 +1,20 @@
-/** The panel to steer with: the tools and what the rules say of them, and the model. */
+/** The panel to steer with: the model, tools, their servers, switches, and what to fix. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { toolWords } from "../incoming";
-import { type Model, type Reloaded, ServerError, type Tool, type Tools } from "../server";
+import {
+  type Finding,
+  FINDING_STATUSES,
+  type FindingStatus,
+  type Model,
+  type Reloaded,
+  ServerError,
+  type Switches,
+  type Tool,
+  type Tools,
+} from "../server";
 import type { Texts } from "../texts";
 import { Icon, useTexts } from "./shared";
 
@@ -14,6 +24,8 @@ export interface SteeringServer {
   reload(): Promise<Reloaded>;
   model(): Promise<Model>;
   changeModel(model: string): Promise<string>;
+  switches(): Promise<Switches>;
+  findings(): Promise<readonly Finding[]>;
 }
 
 /** Return what a failed request says, or what to do. */
@@ -41,6 +53,8 @@ export function Steer({ server }: { server: SteeringServer }): JSX.Element {
       <p class="lead">{texts.steerLead}</p>
       <ModelPart server={server} />
       <ToolsPart server={server} />
+      <SwitchesPart server={server} />
+      <FindingsPart server={server} />
     </div>
   );
 }
@@ -143,13 +157,7 @@ function ToolsPart({ server }: { server: SteeringServer }): JSX.Element {
         </button>
       </div>
       <Said words={said} problem={problem} />
-      {tools && tools.failed.size > 0 && (
-        <ul class="failed-sources">
-          {[...tools.failed].map(([source, reason]) => (
-            <li key={source}>{texts.failedSource(source, reason)}</li>
-          ))}
-        </ul>
-      )}
+      {tools && <ToolServers tools={tools} />}
       {!tools && !problem && <p class="quiet">{texts.loading}</p>}
       {tools && all.length === 0 && <p>{texts.noTools}</p>}
       {all.length > 0 && (
@@ -176,6 +184,164 @@ function ToolsPart({ server }: { server: SteeringServer }): JSX.Element {
         </>
       )}
     </section>
+  );
+}
+
+/** Where tools come from: how many each server has, or why it has none. */
+function ToolServers({ tools }: { tools: Tools }): JSX.Element | null {
+  const texts = useTexts();
+  const counts = new Map<string, number>();
+  for (const tool of tools.tools) {
+    if (tool.tier !== "mcp" && tool.tier !== "n8n") continue;
+    if (!tools.failed.has(tool.server)) {
+      counts.set(tool.server, (counts.get(tool.server) ?? 0) + 1);
+    }
+  }
+  if (counts.size + tools.failed.size === 0) return null;
+  return (
+    <>
+      <h4>{texts.servers}</h4>
+      <ul class="states">
+        {[...tools.failed].map(([name, reason]) => (
+          <State key={name} name={name} tag="deny" state={texts.serverDown} found={reason}>
+            {texts.serverFix}
+          </State>
+        ))}
+        {[...counts].map(([name, count]) => (
+          <State
+            key={name}
+            name={name}
+            tag="allow"
+            state={texts.serverReady}
+            found={texts.toolCount(count, count)}
+          />
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function SwitchesPart({ server }: { server: SteeringServer }): JSX.Element {
+  const texts = useTexts();
+  const [switches, setSwitches] = useState<Switches | null>(null);
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    server.switches().then(setSwitches, (error: unknown) => setProblem(errorWords(texts, error)));
+  }, [server, texts]);
+  const rows = switches ? [["cues", switches.cues] as const, ...switches.checks] : [];
+  return (
+    <section class="card" aria-labelledby="switches-title">
+      <h3 id="switches-title">{texts.switches}</h3>
+      <Said words="" problem={problem} />
+      {switches && (
+        <>
+          <ul class="states">
+            {rows.map(([name, on]) => (
+              <State
+                key={name}
+                name={texts.switchName(name)}
+                tag={on ? "allow" : "other"}
+                state={on ? texts.switchOn : texts.switchOff}
+                found={texts.switchHint(name)}
+              />
+            ))}
+          </ul>
+          <p class="quiet">{texts.switchesFix}</p>
+          <pre class="fix-line">{"CAAL_CUES=off\nCAAL_CHECKS=-claims"}</pre>
+        </>
+      )}
+    </section>
+  );
+}
+
+function FindingsPart({ server }: { server: SteeringServer }): JSX.Element {
+  const texts = useTexts();
+  const [findings, setFindings] = useState<readonly Finding[] | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState("");
+  const look = async () => {
+    setBusy(true);
+    setProblem("");
+    try {
+      setFindings(await server.findings());
+    } catch (error) {
+      setProblem(errorWords(texts, error));
+    }
+    setBusy(false);
+  };
+  const of = (...statuses: FindingStatus[]) =>
+    statuses.flatMap((status) => (findings ?? []).filter((each) => each.status === status));
+  const good = of("ok");
+  const counts = FINDING_STATUSES.map((status) => texts.findingCount(status, of(status).length));
+  const words = isBusy ? texts.checking : counts.filter(Boolean).join(", ");
+  return (
+    <section class="card" aria-labelledby="findings-title">
+      <div class="card-head">
+        <h3 id="findings-title">{texts.findings}</h3>
+        <button type="button" class="button" disabled={isBusy} onClick={() => void look()}>
+          {texts.checkNow}
+        </button>
+      </div>
+      <p class="quiet">{texts.findingsHint}</p>
+      <Said words={isBusy || findings ? words : ""} problem={problem} />
+      <FindingList findings={of("fail", "warn")} />
+      {good.length > 0 && (
+        <details class="good-findings">
+          <summary>{texts.findingCount("ok", good.length)}</summary>
+          <FindingList findings={good} />
+        </details>
+      )}
+    </section>
+  );
+}
+
+const TAG_OF = { fail: "deny", warn: "ask", ok: "allow" } as const;
+
+function FindingList({ findings }: { findings: readonly Finding[] }): JSX.Element | null {
+  const texts = useTexts();
+  if (findings.length === 0) return null;
+  return (
+    <ul class="states">
+      {findings.map(({ name, status, found, fix }, at) => (
+        <State
+          key={`${name} ${at}`}
+          name={name}
+          tag={TAG_OF[status]}
+          state={texts.findingStatus(status)}
+          found={found}
+          lang="en"
+        >
+          {fix}
+        </State>
+      ))}
+    </ul>
+  );
+}
+
+/** One thing with its state, what was found of it, and what to do. */
+function State(props: {
+  name: string;
+  tag: "allow" | "ask" | "deny" | "other";
+  state: string;
+  found: string;
+  lang?: string;
+  children?: preact.ComponentChildren;
+}): JSX.Element {
+  return (
+    <li class="tool">
+      <strong class="tool-name">{props.name}</strong>
+      <span>
+        <span class={`tag tag-${props.tag}`}>{props.state}</span>
+      </span>
+      <p class="state-found" lang={props.lang}>
+        {props.found}
+      </p>
+      {props.children && (
+        <p class="state-fix" lang={props.lang}>
+          {props.children}
+        </p>
+      )}
+    </li>
   );
 }
 

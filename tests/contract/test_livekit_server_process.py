@@ -16,8 +16,13 @@ import pytest
 from livekit import api, rtc
 from rich.console import Console
 
-from caal_node.cli.demo import livekit_server, parent_watchdog
-from caal_node.cli.demo.livekit_server import VERSION, LiveKitServer, find_server, obtain_server
+from caal_node.cli.processes import livekit_server, parent_watchdog
+from caal_node.cli.processes.livekit_server import (
+    VERSION,
+    LiveKitServer,
+    find_server,
+    obtain_server,
+)
 from caal_node.core.errors import ConfigError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="stand-ins are shell scripts")

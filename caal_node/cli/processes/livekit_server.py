@@ -109,10 +109,18 @@ class LiveKitServer:
     the block, and with this process however that ends.
     """
 
-    def __init__(self, program: Path, *, ready_deadline_s: float = READY_DEADLINE_S) -> None:
+    def __init__(
+        self,
+        program: Path,
+        *,
+        media_on_lan: bool = False,
+        ready_deadline_s: float = READY_DEADLINE_S,
+    ) -> None:
+        """`media_on_lan` lets other devices send and get sound; signalling stays on loopback."""
         self.api_key = f"API{secrets.token_hex(6)}"
         self.api_secret = secrets.token_urlsafe(32)
         self._program = program
+        self._media_on_lan = media_on_lan
         self._ready_deadline_s = ready_deadline_s
         self._port: int | None = None
         self._process: Process | None = None
@@ -159,7 +167,8 @@ class LiveKitServer:
             "rtc": {
                 "tcp_port": tcp,
                 "udp_port": udp,
-                "node_ip": "127.0.0.1",
+                # Without it, the addresses of all of the machine's networks are offered.
+                **({} if self._media_on_lan else {"node_ip": "127.0.0.1"}),
                 "enable_loopback_candidate": True,
                 "use_external_ip": False,
             },
