@@ -21,6 +21,7 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
@@ -38,11 +39,14 @@ from caal_node.cli.model_server import ready_settings, sentence
 from caal_node.cli.output import TerminalTranscript, console, on_terminal
 from caal_node.config.process_guard import guard_process
 from caal_node.config.settings import Settings
+from caal_node.control.app import require_port
 from caal_node.core.errors import CaalError, ConfigError
+from caal_node.core.paths import worker_metrics
 from caal_node.factories import SpeechModels, make_voice, session_llm, voice_session
 from caal_node.models.llm import LLM
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.room.other_participants import start_and_stay
+from mcp_bridge.core.files import make_private_folder
 
 # `caal-node console`: LiveKit's console, with this machine's microphone and loudspeaker.
 #
@@ -305,14 +309,20 @@ def make_server(settings: Settings, *, always_free: bool) -> AgentServer:
     core just when the room opens.
     """
     secret = settings.livekit_api_secret
+    counts: Path | None = None
+    if (port := settings.metrics_port) is not None:
+        require_port("127.0.0.1", port, "choose another in CAAL_METRICS_PORT")
+        make_private_folder(counts := worker_metrics(port))
     server = AgentServer(
         ws_url=settings.livekit_url,
-        host="127.0.0.1",  # of its health, for `caal-node health`; LiveKit's own is every network
+        host="127.0.0.1",  # of its health and metrics; LiveKit's own is every network
         api_key=settings.livekit_api_key,
         api_secret=secret.get_secret_value() if secret else None,
         setup_fnc=load_models,
         load_fnc=(lambda: 0.0) if always_free else None,
         max_retry=TRIES,
+        prometheus_port=settings.metrics_port,
+        prometheus_multiproc_dir=None if counts is None else str(counts),
     )
     server.rtc_session(entrypoint)
     return server

@@ -375,6 +375,8 @@ class Settings(BaseModel):
     """What is taken out of texts beside secrets: see docs/security.md."""
     trace: TraceSetting = None
     """A file to which LiveKit's spans and ours are written, without any words."""
+    metrics_port: Annotated[int, Field(ge=1, le=65_535)] | None = None
+    """The port at which `caal-node start` serves its metrics to Prometheus, on 127.0.0.1."""
 
     # The room.
     control_token: Token | None = None

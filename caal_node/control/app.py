@@ -509,7 +509,7 @@ def serve(settings: Settings, host: str = "127.0.0.1", port: int = 8889) -> None
     make_server(app, host, port).run()
 
 
-def require_port(host: str, port: int) -> None:
+def require_port(host: str, port: int, fix: str = "choose others with --host and --port") -> None:
     """Say in one line what uvicorn says by its log and a traceback.
 
     Raises:
@@ -522,9 +522,7 @@ def require_port(host: str, port: int) -> None:
         why = "a port is a number from 0 to 65535"
         if isinstance(error, OSError):  # Python puts the address behind it once more
             why = str(error.strerror).partition(" (while")[0].lower()
-        raise ConfigError(
-            f"cannot listen at {host}, port {port} ({why}); choose others with --host and --port"
-        ) from error
+        raise ConfigError(f"cannot listen at {host}, port {port} ({why}); {fix}") from error
 
 
 def make_server(

@@ -54,6 +54,11 @@ def mcp_inputs() -> Path:
     return state_folder() / "mcp-inputs.json"
 
 
+def worker_metrics(port: int) -> Path:
+    """Return the folder in which the rooms' processes of a worker leave their counts."""
+    return state_folder() / f"metrics-{port}"
+
+
 def validations() -> Path:
     """Return the database with the results of `caal-node validate`."""
     return state_folder() / "validations.db"

@@ -14,6 +14,12 @@ from livekit.agents import AgentSession, TurnHandlingOptions, function_tool
 from livekit.agents.telemetry import trace_types, tracer
 from livekit.plugins import openai
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.semconv._incubating.attributes import (
+    error_attributes,
+    gen_ai_attributes,
+    mcp_attributes,
+    network_attributes,
+)
 from opentelemetry.trace import SpanKind, StatusCode
 
 from caal_node.agent import CaalAgent
@@ -104,6 +110,25 @@ async def test_a_turn_with_two_calls_is_one_tree(tmp_path: Path) -> None:
 def calls_of(model: StandInModel) -> list[str]:
     (message,) = (m for m in model.chats[1].json["messages"] if m.get("tool_calls"))
     return [json.dumps(call) for call in message["tool_calls"]]
+
+
+async def test_every_name_is_one_of_the_conventions(tmp_path: Path) -> None:
+    """Compared with the registry, as OpenTelemetry's package has it in code."""
+    places = (gen_ai_attributes, mcp_attributes, network_attributes, error_attributes)
+    known = {value for place in places for name, value in vars(place).items() if name.isupper()}
+    operations = {each.value for each in gen_ai_attributes.GenAiOperationNameValues}
+    with recorded_spans() as spans:
+        async with StandInModel(CALLS, ["Eight."]) as model, talking(model, tmp_path) as talk:
+            await talk.ask("double four, and what do you see?")
+    ours = [*spans.of("chat"), *spans.of("execute_tool")]
+    used = {name for span in ours for name in span.attributes or {}}
+    prefixes = ("gen_ai.", "mcp.", "network.", "error.")
+    assert {name for name in used if name.startswith(prefixes)} <= known
+    assert {of(span, "gen_ai.operation.name") for span in ours} <= operations
+    transports = {each.value for each in network_attributes.NetworkTransportValues}
+    assert {of(span, "network.transport") for span in ours} - {None} <= transports
+    methods = {each.value for each in mcp_attributes.McpMethodNameValues}
+    assert {of(span, "mcp.method.name") for span in ours} - {None} <= methods
 
 
 async def test_tokens_and_calls_are_counted_once(tmp_path: Path) -> None:

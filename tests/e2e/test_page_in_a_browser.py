@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import psutil
 import pytest
 import pytest_asyncio
@@ -139,6 +140,7 @@ class Up:
     process: asyncio.subprocess.Process
     trace: Path
     """What its worker writes of all conversations."""
+    metrics_port: int
 
     def livekit(self) -> psutil.Process:
         """Its LiveKit server."""
@@ -162,13 +164,15 @@ async def up(
     cleaner = {"command": sys.executable, "args": [str(ASKING), str(folder / "order.json")]}
     (folder / "mcp_servers.json").write_text(json.dumps({"cleaner": cleaner}), encoding="utf-8")
     (folder / "mcp_servers.json").chmod(0o600)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with socket.socket() as free, socket.socket() as second:
+        for each in (free, second):
+            each.bind(("127.0.0.1", 0))
+        port, metrics_port = (each.getsockname()[1] for each in (free, second))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LIVEKIT_")}
     async with StandInModel(answer=reply) as model:
         own = {"CAAL_STATE": str(folder / "state"), "CAAL_CONFIG": str(folder / "config")}
         env = {**kept, **own, "OLLAMA_HOST": model.url, "CAAL_MODEL": model.model}
+        env["CAAL_METRICS_PORT"] = str(metrics_port)
         if not speech:
             env |= {"CAAL_STT": "none", "CAAL_TTS": "none", "CAAL_VAD": "none"}
         process = await asyncio.create_subprocess_exec(
@@ -186,7 +190,7 @@ async def up(
                     line = await process.stderr.readline()
                     assert line, said.decode()
                     said += line
-            yield Up(link[0].decode(), process, folder / "trace.jsonl")
+            yield Up(link[0].decode(), process, folder / "trace.jsonl", metrics_port)
         finally:
             children = psutil.Process(process.pid).children(recursive=True)
             process.send_signal(signal.SIGINT)
@@ -446,8 +450,8 @@ async def test_cards_outlive_a_lost_connection(here: Up) -> None:
         await expect(page.get_by_role("button", name="Yes", exact=True)).to_be_visible()
 
 
-async def test_a_trace_file_shows_where_a_turns_time_went(here: Up) -> None:
-    """What the worker has written of this conversation is opened in the page."""
+async def test_a_workers_trace_and_metrics_have_the_turn(here: Up) -> None:
+    """The trace that the worker has written of this conversation is opened in the page."""
     async with chromium() as browser, opened(browser, here.link) as page:
         await start(page)
         await write(page, LIGHT)
@@ -459,9 +463,12 @@ async def test_a_trace_file_shows_where_a_turns_time_went(here: Up) -> None:
             while True:  # a turn is written when it is over
                 async with page.expect_response("**/page/trace"):
                     await file.set_input_files(here.trace)
-                if await turns.count() and await turns.first.get_by_text("set_light").count():
+                if await turns.count() and await turns.first.get_by_text("Set light").count():
                     break
         await expect(turns.first).to_contain_text("request 1")
+        async with httpx2.AsyncClient() as http:
+            counted = (await http.get(f"http://127.0.0.1:{here.metrics_port}/metrics")).text
+        assert re.search(r"^caal_turns_total [1-9]", counted, re.MULTILINE)
         await picture(page, "trace")
         assert await faults(page) == []
         await file.set_input_files(Path(__file__))

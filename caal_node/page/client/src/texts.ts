@@ -20,6 +20,12 @@ function known(words: Readonly<Record<string, string>>, value: string): string {
   return Object.hasOwn(words, value) ? (words[value] ?? value) : value;
 }
 
+/** Return how many digits of a time in seconds say something. */
+function digits(ms: number): number {
+  if (ms < 995) return 2;
+  return ms < 9_950 ? 1 : 0;
+}
+
 const en = {
   lang: "en" as string,
   title: "caal",
@@ -327,7 +333,7 @@ const en = {
   legendCall: "tool call",
   legendCue: "first cue",
   legendSpoken: "first spoken word",
-  seconds: (ms: number) => `${(ms / 1000).toFixed(ms < 9_950 ? 1 : 0)} s`,
+  seconds: (ms: number) => `${(ms / 1000).toFixed(digits(ms))} s`,
   minutes: (ms: number) => {
     const seconds = Math.round(ms / 1000);
     return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
@@ -674,7 +680,7 @@ const de: Texts = {
   legendCall: "Aufruf",
   legendCue: "erstes Signal",
   legendSpoken: "erstes Wort",
-  seconds: (ms) => `${(ms / 1000).toFixed(ms < 9_950 ? 1 : 0).replace(".", ",")} s`,
+  seconds: (ms) => `${(ms / 1000).toFixed(digits(ms)).replace(".", ",")} s`,
   minutes: (ms) => {
     const seconds = Math.round(ms / 1000);
     return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;

@@ -61,7 +61,7 @@ export function waterfallOf(conversation: Conversation, turn: Turn, now: number)
 
 /** Return round marks of the time axis within a span. */
 export function ticksOf(span: number): number[] {
-  const steps = [250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 3_600_000];
+  const steps = [10, 20, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000, 3_600_000];
   const step = steps.find((each) => span / each <= 4.5) ?? 86_400_000;
   const ticks: number[] = [];
   for (let at = 0; at <= span && ticks.length < 6; at += step) ticks.push(at);

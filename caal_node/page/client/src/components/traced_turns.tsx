@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
+import { toolWords } from "../incoming";
 import { timeWords } from "../texts";
 import { endOf, type Lane, type TracedTurn } from "../trace";
 import { ticksOf } from "../waterfall";
@@ -127,7 +128,7 @@ function TracedTurnChart({ turn }: { turn: TracedTurn }): JSX.Element {
   );
 
   function laneWords(lane: Lane, number: number): string {
-    return lane.kind === "call" ? lane.name : texts.lane[lane.kind](number);
+    return lane.kind === "call" ? toolWords(lane.name) : texts.lane[lane.kind](number);
   }
 }
 
