@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -14,7 +15,6 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,9 @@ import pytest_asyncio
 from livekit import api, rtc
 from playwright.async_api import Page, expect
 
+from caal_node.cli.demo.scenes import RATE_HZ, SpokenRequest, load_requests
 from caal_node.cli.processes.livekit_server import find_server
+from caal_node.speech import fetch_local, make_tts
 from tests.stand_ins.browser import (
     CLICK_MS,
     PHONE,
@@ -34,8 +36,10 @@ from tests.stand_ins.browser import (
     find_chromium,
     opened,
     picture,
+    say,
 )
 from tests.stand_ins.certificates import self_signed
+from tests.stand_ins.spoken_words import spoken_by
 from tests.stand_ins.stand_in_model import Asked, Call, Reply, StandInModel
 
 pytestmark = [pytest.mark.livekit, pytest.mark.alone, pytest.mark.asyncio(loop_scope="module")]
@@ -44,8 +48,8 @@ expect.set_options(timeout=CLICK_MS)
 START_S = 120.0
 """Seconds for the server, the worker and the page; ten on an idle machine."""
 END_S = 30.0
-SILENT_S = 20
-"""Seconds before somebody speaks, as the microphone is on before the agent listens, and behind."""
+QUESTION_S = 4
+"""Seconds in which the agent asks aloud; a yes over the question may be lost."""
 TRACE_S = 20.0
 FINDINGS_MS = 150_000.0
 """Milliseconds for all checks; ten thousand on an idle machine."""
@@ -519,22 +523,41 @@ async def test_over_https_one_port_has_the_page_livekit_and_the_control_api(tmp_
 
 
 @pytest.mark.speech
-async def test_spoken_words_are_heard_and_answered_by_voice(tmp_path: Path) -> None:
-    says = tmp_path / "says.wav"
-    request = resources.files("caal_node.cli.demo") / "requests" / "timer.wav"
-    with request.open("rb") as raw, wave.open(raw) as spoken, wave.open(str(says), "wb") as file:
-        file.setparams(spoken.getparams())
-        silence = bytes(SILENT_S * spoken.getframerate() * spoken.getsampwidth())
-        file.writeframes(silence + spoken.readframes(spoken.getnframes()) + silence)
+async def test_words_and_a_yes_are_heard_and_answered_by_voice(tmp_path: Path) -> None:
+    await asyncio.to_thread(fetch_local, stt="local", tts="local")
+    voice = make_tts()
+    timer = next(each for each in load_requests() if "timer" in each.words)
+    door = await spoken_by(voice, "Please unlock the front door.")
+    yes = await spoken_by(voice, "Yes, please.")
+    await voice.aclose()
     async with (
         up(tmp_path, speech=True) as here,
-        chromium(says=says) as browser,
-        opened(browser, here.link) as page,
+        chromium() as browser,
+        opened(browser, here.link, speaks=True) as page,
     ):
         await start(page)
+        await expect(page.get_by_text("Listening").first).to_be_visible()
+        await say(page, wav(timer))
         await expect(page.get_by_text(TIMER).first).to_be_visible()
         card = page.get_by_role("article").filter(has_text="Start timer")
         await expect(card).to_contain_text("done")
         await expect(page.get_by_text("Speaking").first).to_be_visible()
         await picture(page, "speaking")
-        await expect(page.get_by_text("The timer runs for five minutes.").first).to_be_visible()
+        await expect(page.get_by_text(ANSWERS["timer"]).first).to_be_visible()
+        await expect(page.get_by_text("Listening").first).to_be_visible()
+        await say(page, wav(door))
+        card = page.get_by_role("article").filter(has_text="Unlock door")
+        await expect(card.get_by_role("button", name="Yes")).to_be_visible()
+        await expect(page.get_by_text("Your answer?").first).to_be_visible()
+        await asyncio.sleep(QUESTION_S)
+        await say(page, wav(yes))
+        await expect(card).to_contain_text("done")
+        await expect(page.get_by_text(ANSWERS["door"]).first).to_be_visible()
+
+
+def wav(spoken: SpokenRequest) -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setparams((1, 2, RATE_HZ, 0, "NONE", ""))
+        out.writeframes(spoken.samples.tobytes())
+    return file.getvalue()

@@ -1,7 +1,8 @@
-"""A real Chromium that opens the page of `caal-node up`, with a microphone that plays a WAV."""
+"""A real Chromium that opens the page of `caal-node up`, with a microphone that plays WAV files."""
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 from collections.abc import AsyncGenerator
@@ -20,6 +21,20 @@ PICTURES: Final = "CAAL_PICTURES"
 DESK: Final = (1280, 800)
 PHONE: Final = (360, 740)
 AXE: Final = STATIC.parent / "client" / "node_modules" / "axe-core" / "axe.min.js"
+_MICROPHONE: Final = """
+const context = new AudioContext();
+const microphone = context.createMediaStreamDestination();
+navigator.mediaDevices.getUserMedia = async () => microphone.stream.clone();
+window.sayIntoMicrophone = async (wav) => {
+  const bytes = Uint8Array.from(atob(wav), (letter) => letter.charCodeAt(0));
+  const sound = context.createBufferSource();
+  sound.buffer = await context.decodeAudioData(bytes.buffer);
+  sound.connect(microphone);
+  await new Promise((over) => { sound.onended = over; sound.start(); });
+};
+"""
+"""A microphone that is silent until a test has something said; Chromium's own plays one file, from
+the moment at which it is opened."""
 CLICK_MS: Final = 30_000
 """Milliseconds that the page is given for what it shows next; a fraction on an idle machine."""
 
@@ -35,9 +50,8 @@ def find_chromium() -> Path:
 
 
 @asynccontextmanager
-async def chromium(*, says: Path | None = None) -> AsyncGenerator[Browser]:
-    """A browser whose microphone plays the WAV `says` once, and gives silence without one."""
-    sound = f"--use-file-for-fake-audio-capture={says}%noloop" if says else "--mute-audio"
+async def chromium() -> AsyncGenerator[Browser]:
+    """A browser without sound, whose microphone is a stand-in."""
     async with async_playwright() as play:
         browser = await play.chromium.launch(
             executable_path=find_chromium(),
@@ -46,7 +60,7 @@ async def chromium(*, says: Path | None = None) -> AsyncGenerator[Browser]:
                 "--use-fake-device-for-media-stream",
                 "--use-fake-ui-for-media-stream",
                 "--autoplay-policy=no-user-gesture-required",
-                sound,
+                "--mute-audio",
             ],
         )
         try:
@@ -62,11 +76,15 @@ async def opened(
     *,
     size: tuple[int, int] = DESK,
     microphone: bool = True,
+    speaks: bool = False,
     dark: bool = False,
     locale: str = "en-GB",
     any_certificate: bool = False,
 ) -> AsyncGenerator[Page]:
-    """A page in a browser profile of its own. What it throws fails the test."""
+    """A page in a browser profile of its own, into which one can `say` something if it `speaks`.
+
+    What it throws fails the test.
+    """
     context = await browser.new_context(
         viewport={"width": size[0], "height": size[1]},
         permissions=["microphone"] if microphone else [],
@@ -76,6 +94,8 @@ async def opened(
         ignore_https_errors=any_certificate,
     )
     context.set_default_timeout(CLICK_MS)
+    if speaks:
+        await context.add_init_script(_MICROPHONE)
     page = await context.new_page()
     thrown: list[str] = []
     page.on("pageerror", lambda error: thrown.append(f"{error} {error.stack}"))
@@ -89,6 +109,11 @@ async def opened(
         assert thrown == [], thrown
     finally:
         await context.close()
+
+
+async def say(page: Page, wav: bytes) -> None:
+    """Play a WAV into the page's microphone, to its end."""
+    await page.evaluate("wav => sayIntoMicrophone(wav)", base64.b64encode(wav).decode())
 
 
 async def picture(page: Page, name: str) -> None:
