@@ -75,6 +75,13 @@ class SayRequest(_Message):
     text: str
 
 
+class CuesRequest(_Message):
+    """The agent is to play the cues of tools in this room, or to leave them out."""
+
+    ask: Literal["cues"] = "cues"
+    on: bool
+
+
 class ListTools(_Message):
     """The agent is to list all its tools."""
 
@@ -184,6 +191,13 @@ class SayReport(_Message):
     said: bool
 
 
+class CuesReport(_Message):
+    """Whether the room's cues are on now."""
+
+    answer: Literal["cues"] = "cues"
+    on: bool
+
+
 class ListAnswer(ToolList):
     answer: Literal["list"] = "list"
 
@@ -211,8 +225,8 @@ class CallFailure(_Message):
 
 ToolsRequest: TypeAlias = ListTools | FindTools | CallTool
 ToolsAnswer: TypeAlias = ListAnswer | FindAnswer | CallAnswer | CallFailure
-AgentRequest: TypeAlias = ReloadRequest | ModelRequest | SayRequest | ToolsRequest
-AgentAnswer: TypeAlias = ReloadReport | ModelReport | SayReport | ToolsAnswer
+AgentRequest: TypeAlias = ReloadRequest | ModelRequest | SayRequest | CuesRequest | ToolsRequest
+AgentAnswer: TypeAlias = ReloadReport | ModelReport | SayReport | CuesReport | ToolsAnswer
 
 AGENT_REQUEST: Final[TypeAdapter[AgentRequest]] = TypeAdapter(
     Annotated[AgentRequest, Field(discriminator="ask")]

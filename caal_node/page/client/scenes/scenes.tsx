@@ -34,6 +34,7 @@ const actions: Actions = {
 
 const server: SteeringServer & TraceReader = {
   turns: () => Promise.resolve([]),
+  switchCues: (on) => Promise.resolve(on),
   switches: () =>
     Promise.resolve({
       cues: true,
