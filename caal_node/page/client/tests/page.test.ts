@@ -140,7 +140,7 @@ describe("texts", () => {
     expect(timeWords(de, 1_240)).toBe("1,2 s");
     expect(timeWords(en, 12_400)).toBe("12 s");
     expect(timeWords(en, 125_000)).toBe("2 min 5 s");
-    expect(timeWords(en, -5)).toBe("0.0 s");
+    expect(timeWords(en, -5)).toBe("0.00 s");
     expect(
       objectWords(en, [
         { kind: "text", text: "kitchen" },
