@@ -29,14 +29,7 @@ from livekit.agents.voice.transcription.text_transforms import TextTransforms
 
 from caal_node.config.settings import Settings
 from caal_node.control.listener import AgentTools, ControlListener
-from caal_node.control.messages import (
-    CuesReport,
-    CuesRequest,
-    ModelReport,
-    ModelRequest,
-    ReloadReport,
-    ReloadRequest,
-)
+from caal_node.control.messages import ModelReport, ModelRequest, ReloadReport, ReloadRequest
 from caal_node.core.errors import CaalError, ModelError
 from caal_node.core.events import Event, Events, Spoken, TierName
 from caal_node.core.items import UserItem
@@ -207,7 +200,6 @@ class SessionServices:
                 on_reload=self._agent.on_reload,
                 on_model=self._agent.on_model,
                 on_say=self.announcer.announce,
-                on_cues=self._switch_cues if settings.cues.on else None,
                 on_tools=self._agent.on_tools,
                 api_key=settings.livekit_api_key,
                 api_secret=secret.get_secret_value() if secret else None,
@@ -252,11 +244,6 @@ class SessionServices:
 
         model.on("metrics_collected", count)
         self._exit_stack.callback(model.off, "metrics_collected", count)
-
-    def _switch_cues(self, request: CuesRequest) -> CuesReport:
-        if self._presence is not None:
-            self._presence.mute_cues(muted=not request.on)
-        return CuesReport(on=request.on)
 
     def note_request(self) -> OnRequest | None:
         """Count a request of the turn, and return who wants to know how long it takes."""

@@ -25,8 +25,6 @@ from caal_node.control.messages import (
     CallAnswer,
     CallFailure,
     CallTool,
-    CuesReport,
-    CuesRequest,
     FailureKind,
     FindAnswer,
     FindTools,
@@ -109,7 +107,6 @@ class ControlListener:
         on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
         on_say: Callable[[str], Awaitable[bool]] | None = None,
-        on_cues: Callable[[CuesRequest], CuesReport] | None = None,
         on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]] | None = None,
         api_key: str | None = None,
         api_secret: str | None = None,
@@ -128,7 +125,6 @@ class ControlListener:
         self._on_reload = on_reload
         self._on_model = on_model
         self._on_say = on_say
-        self._on_cues = on_cues
         self._on_tools = on_tools
         self._verifier = api.TokenVerifier(api_key, api_secret, leeway=LEEWAY)
         self._began = time.time()
@@ -183,10 +179,6 @@ class ControlListener:
                 return (await self._change_model(request)).model_dump_json()
             case SayRequest():
                 return (await self._say(request)).model_dump_json()
-            case CuesRequest():
-                if self._on_cues is None:
-                    raise ConfigError("this room has no cues")
-                return self._on_cues(request).model_dump_json()
             case _:
                 if self._on_tools is None:
                     raise ConfigError("this agent's tools cannot be asked for")

@@ -75,13 +75,6 @@ class SayRequest(_Message):
     text: str
 
 
-class CuesRequest(_Message):
-    """The agent is to play the cues of tools in this room, or to leave them out."""
-
-    ask: Literal["cues"] = "cues"
-    on: bool
-
-
 class ListTools(_Message):
     """The agent is to list all its tools."""
 
@@ -191,13 +184,6 @@ class SayReport(_Message):
     said: bool
 
 
-class CuesReport(_Message):
-    """Whether the room's cues are on now."""
-
-    answer: Literal["cues"] = "cues"
-    on: bool
-
-
 class ListAnswer(ToolList):
     answer: Literal["list"] = "list"
 
@@ -225,8 +211,8 @@ class CallFailure(_Message):
 
 ToolsRequest: TypeAlias = ListTools | FindTools | CallTool
 ToolsAnswer: TypeAlias = ListAnswer | FindAnswer | CallAnswer | CallFailure
-AgentRequest: TypeAlias = ReloadRequest | ModelRequest | SayRequest | CuesRequest | ToolsRequest
-AgentAnswer: TypeAlias = ReloadReport | ModelReport | SayReport | CuesReport | ToolsAnswer
+AgentRequest: TypeAlias = ReloadRequest | ModelRequest | SayRequest | ToolsRequest
+AgentAnswer: TypeAlias = ReloadReport | ModelReport | SayReport | ToolsAnswer
 
 AGENT_REQUEST: Final[TypeAdapter[AgentRequest]] = TypeAdapter(
     Annotated[AgentRequest, Field(discriminator="ask")]

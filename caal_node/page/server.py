@@ -42,8 +42,6 @@ from caal_node.control.messages import (
     AgentAnswer,
     AgentRequest,
     CallFailure,
-    CuesReport,
-    CuesRequest,
     ListAnswer,
     ListTools,
     ModelReport,
@@ -170,12 +168,6 @@ class ModelChange(RequestBody):
     model: str = Field(min_length=1, max_length=MODEL_CHARS)
 
 
-class CuesChange(RequestBody):
-    """Whether the page's room is to have cues from now on."""
-
-    on: bool
-
-
 class SwitchesResponse(BaseModel):
     """What CAAL_CUES and CAAL_CHECKS switch on and off, until the next start."""
 
@@ -217,7 +209,6 @@ def make_page_app(
         raise ConfigError("set LIVEKIT_URL, LIVEKIT_API_KEY and LIVEKIT_API_SECRET")
     pages = Pages()
     models: dict[str, ModelReport] = {}
-    cues: dict[str, bool] = {}
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
@@ -302,19 +293,8 @@ def make_page_app(
         return JSONResponse({"turns": turns})
 
     @app.get(f"{PREFIX}/switches", dependencies=with_key)
-    async def switches(request: Request) -> SwitchesResponse:
-        on = cues.get(pages.place(_page_of(request)).room, settings.cues.on)
-        return SwitchesResponse(cues=on, checks=asdict(settings.checks))
-
-    @app.post(f"{PREFIX}/cues", dependencies=with_key)
-    async def switch_cues(request: Request) -> AgentAnswer:
-        body = await read_body(request, CuesChange)
-        answer = await ask(request, CuesRequest(on=body.on), CuesReport)
-        if isinstance(answer, CuesReport):
-            cues[pages.place(_page_of(request)).room] = answer.on
-            while len(cues) > MAX_PAGES:
-                del cues[next(iter(cues))]
-        return answer
+    async def switches() -> SwitchesResponse:
+        return SwitchesResponse(cues=settings.cues.on, checks=asdict(settings.checks))
 
     @app.get(f"{PREFIX}/findings", dependencies=with_key)
     async def newest_findings() -> FindingsResponse:
@@ -344,7 +324,6 @@ def make_page_app(
         model,
         change_model,
         switches,
-        switch_cues,
         newest_findings,
         trace,
         refused,

@@ -277,13 +277,6 @@ class CuePlayer:
         self._on_timed_cue = on_timed_cue
         self._timer: ClockTimer | None = None
         self._timer_due: float | None = None
-        self._is_muted = False
-
-    def mute(self, *, muted: bool) -> None:
-        """Play no cues from now on, or play them again. A ring is no cue of a tool, and goes on."""
-        self._is_muted = muted
-        if muted:
-            self.perform("stop")
 
     def perform(self, action: CueAction = None) -> CuePlayed | None:
         """Do what the policy decided, after each event, and return the cue that is played."""
@@ -297,11 +290,7 @@ class CuePlayer:
         self.perform("stop")
 
     def _play_or_stop(self, action: CueAction) -> CuePlayed | None:
-        if (
-            self._sink is None
-            or action is None
-            or (self._is_muted and action not in ("ring", "stop"))
-        ):
+        if self._sink is None or action is None:
             return None
         try:
             if action == "stop":

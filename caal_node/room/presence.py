@@ -283,10 +283,6 @@ class Presence:
         for name, handler in self._handlers.items():
             session.on(name, handler)  # pyright: ignore[reportUnknownMemberType]  # LiveKit's bare Callable
 
-    def mute_cues(self, *, muted: bool) -> None:
-        """Play no cues of tools from now on, or play them again."""
-        self._player.mute(muted=muted)
-
     def note_request(self) -> None:
         """Count a request of the node to its model for the turn."""
         self._turns.note_request()

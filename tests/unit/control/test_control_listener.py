@@ -17,8 +17,6 @@ from caal_node.control.messages import (
     AgentAnswer,
     AgentRequest,
     Announcement,
-    CuesReport,
-    CuesRequest,
     ListTools,
     ModelReport,
     ModelRequest,
@@ -311,25 +309,10 @@ def test_an_agent_without_models_or_tools_says_so() -> None:
         for request, words in (
             (ModelRequest(model="m"), "this agent's model cannot be changed"),
             (SayRequest(text="hello"), "this agent says nothing by itself"),
-            (CuesRequest(on=False), "this room has no cues"),
             (ListTools(), "this agent's tools cannot be asked for"),
         ):
             failed = RequestFailed(reason="error", detail=words)
             assert await room.ask(request.ask, request) == failed
-        await control.aclose()
-
-    virtual_loop.run(story())
-
-
-def test_cues_are_switched_and_the_caller_learns_how_they_are() -> None:
-    async def story() -> None:
-        def on_cues(request: CuesRequest) -> CuesReport:
-            return CuesReport(on=request.on)
-
-        room = FakeRoom()
-        control = listener(room, Reloads(), on_cues=on_cues)
-        for number, on in enumerate((False, True)):
-            assert await room.ask(str(number), CuesRequest(on=on)) == CuesReport(on=on)
         await control.aclose()
 
     virtual_loop.run(story())

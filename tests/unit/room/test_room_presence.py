@@ -471,35 +471,6 @@ async def test_without_a_sink_no_cue_is_reported() -> None:
         assert "tool_call_ended" in it.kinds()
 
 
-async def test_muted_cues_are_neither_heard_nor_reported_and_come_back() -> None:
-    turns = ([Call("broken")], "Sorry.", [Call("quick", call_id="c2")], "It is fine.")
-    async with scene(*turns) as it:
-        it.presence.mute_cues(muted=True)
-        await it.say("go")
-        assert "cue" not in it.kinds()
-        assert set(it.sink.did) <= {"stop"}
-        it.presence.mute_cues(muted=False)
-        await it.say("weather?")
-        assert it.kinds().count("cue") == 1
-        assert "tool" in it.sink.did
-
-
-async def test_what_rings_is_heard_while_cues_are_muted() -> None:
-    async with scene() as it:
-        it.presence.mute_cues(muted=True)
-        assert it.presence.play_announced("ring") > 0
-        assert it.told == [CuePlayed("ring")]
-
-
-async def test_muting_ends_the_cue_that_sounds() -> None:
-    async with scene([Call("slow")], "Done.") as it, it.saying("go"):
-        assert it.sink.did == ["tool"]
-        it.presence.mute_cues(muted=True)
-        assert it.sink.did == ["tool", "stop"]
-        it.clock.advance(60.0)
-        assert it.sink.did == ["tool", "stop"], "no tick follows"
-
-
 async def test_the_nodes_own_events_go_to_the_same_listeners() -> None:
     async with scene() as it:
         it.presence.emit(Spoken("Hello."))

@@ -34,7 +34,6 @@ const actions: Actions = {
 
 const server: SteeringServer & TraceReader = {
   turns: () => Promise.resolve([]),
-  switchCues: (on) => Promise.resolve(on),
   switches: () =>
     Promise.resolve({
       cues: true,

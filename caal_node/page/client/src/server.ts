@@ -164,11 +164,6 @@ export class Server {
     return findings;
   }
 
-  async switchCues(on: boolean): Promise<boolean> {
-    const fields = await this.request("POST", "cues", { on });
-    return fields.on === true;
-  }
-
   async switches(): Promise<Switches> {
     const { cues, checks } = await this.request("GET", "switches");
     if (typeof cues !== "boolean" || typeof checks !== "object" || checks === null) {

@@ -293,9 +293,7 @@ const en = {
   switches: "Sounds and checks of answers",
   switchOn: "on",
   switchOff: "off",
-  cuesOff: "Switch the sounds of tools off here",
-  cuesOn: "Switch the sounds of tools on here",
-  switchesFix: "For all rooms, set them in .env, such as these, then start the agent again:",
+  switchesFix: "Set them in .env, such as these, then start the agent again:",
   switchName: (name: string): string =>
     known(
       {
@@ -641,9 +639,7 @@ const de: Texts = {
   switches: "Töne und Prüfungen der Antworten",
   switchOn: "an",
   switchOff: "aus",
-  cuesOff: "Töne der Tools hier ausschalten",
-  cuesOn: "Töne der Tools hier einschalten",
-  switchesFix: "Für alle Räume setze sie in .env, zum Beispiel so, und starte den Agenten neu:",
+  switchesFix: "Setze sie in .env, zum Beispiel so, und starte den Agenten neu:",
   switchName: (name) =>
     known(
       {

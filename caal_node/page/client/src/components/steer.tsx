@@ -25,7 +25,6 @@ export interface SteeringServer {
   model(): Promise<Model>;
   changeModel(model: string): Promise<string>;
   switches(): Promise<Switches>;
-  switchCues(on: boolean): Promise<boolean>;
   findings(): Promise<readonly Finding[]>;
 }
 
@@ -230,16 +229,6 @@ function SwitchesPart({ server }: { server: SteeringServer }): JSX.Element {
     server.switches().then(setSwitches, (error: unknown) => setProblem(errorWords(texts, error)));
   }, [server, texts]);
   const rows = switches ? [["cues", switches.cues] as const, ...switches.checks] : [];
-
-  async function switchCues(now: Switches) {
-    setProblem("");
-    try {
-      setSwitches({ ...now, cues: await server.switchCues(!now.cues) });
-    } catch (error) {
-      setProblem(errorWords(texts, error));
-    }
-  }
-
   return (
     <section class="card" aria-labelledby="switches-title">
       <h3 id="switches-title">{texts.switches}</h3>
@@ -257,9 +246,6 @@ function SwitchesPart({ server }: { server: SteeringServer }): JSX.Element {
               />
             ))}
           </ul>
-          <button type="button" class="button" onClick={() => void switchCues(switches)}>
-            {switches.cues ? texts.cuesOff : texts.cuesOn}
-          </button>
           <p class="quiet">{texts.switchesFix}</p>
           <pre class="fix-line">{"CAAL_CUES=off\nCAAL_CHECKS=-claims"}</pre>
         </>
