@@ -50,7 +50,7 @@ from caal_node.room.read_ahead import ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
 from caal_node.telemetry.metrics import request_of, session_metrics
 from caal_node.telemetry.spans import write_cue
-from caal_node.telemetry.trace_file import FLUSH_MS, write_trace
+from caal_node.telemetry.trace_file import flush, write_trace
 from caal_node.tools.pipeline import CallOutcomes
 
 logger = logging.getLogger("caal_node")
@@ -175,9 +175,7 @@ class SessionServices:
         counted = session_metrics()
         listeners += [counted, write_cue]
         if self._trace is not None:
-            self._exit_stack.push_async_callback(
-                asyncio.to_thread, self._trace.force_flush, FLUSH_MS
-            )
+            self._exit_stack.push_async_callback(flush, self._trace)
         self._on_request = counted
         with suppress(TypeError):  # an agent without a model has no requests
             self._count_requests_of(self._agent.model, counted)

@@ -9,15 +9,17 @@ its tracer has a provider of somebody else's.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import logging
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from google.protobuf.json_format import MessageToDict
 from livekit.agents import telemetry
@@ -38,8 +40,8 @@ MAX_FILE_BYTES: Final = 64 << 20
 """Bytes after which nothing is added: some hundred thousand spans."""
 DELAY_MS: Final = 500
 """Milliseconds after which a span that has ended is in the file."""
-FLUSH_MS: Final = 3_000
-"""Milliseconds for the last spans when a conversation ends."""
+FLUSH_S: Final = 3.0
+"""Seconds for the last spans when a conversation ends."""
 _MODE: Final = 0o600
 _FLAGS: Final = (
     os.O_WRONLY
@@ -76,10 +78,10 @@ _NAMES: Final = frozenset(
 _IDS: Final = ("traceId", "spanId", "parentSpanId")
 
 _log = logging.getLogger(__name__)
-_processors: Final[WeakKeyDictionary[TracerProvider, dict[Path, BatchSpanProcessor]]] = (
-    WeakKeyDictionary()
-)
-"""Those that write files. A provider never lets a processor go."""
+_traces: Final[
+    WeakKeyDictionary[TracerProvider, dict[Path, tuple[TraceFile, BatchSpanProcessor]]]
+] = WeakKeyDictionary()
+"""The files that are written, and what writes them. A provider never lets a processor go."""
 
 
 def write_trace(setting: Trace, redaction: OutgoingRedaction) -> BatchSpanProcessor:
@@ -93,13 +95,23 @@ def write_trace(setting: Trace, redaction: OutgoingRedaction) -> BatchSpanProces
         name = os.environ.get(OTEL_SERVICE_NAME) or "caal-node"
         provider = TracerProvider(resource=Resource({SERVICE_NAME: name}))
         telemetry.set_tracer_provider(provider, allow_pii=setting.content)
-    files = _processors.setdefault(provider, {})
+    files = _traces.setdefault(provider, {})
     if (known := files.get(setting.file)) is not None:
-        return known
+        file, processor = known
+        file.share(setting, redaction)
+        return processor
     file = TraceFile(setting.file, redaction=redaction, with_content=setting.content)
-    processor = files[setting.file] = BatchSpanProcessor(file, schedule_delay_millis=DELAY_MS)
+    processor = BatchSpanProcessor(file, schedule_delay_millis=DELAY_MS)
+    files[setting.file] = file, processor
     provider.add_span_processor(processor)
     return processor
+
+
+async def flush(processor: BatchSpanProcessor) -> None:
+    """Write the spans that have ended, for at most FLUSH_S: a disk may never answer."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(FLUSH_S):
+            await asyncio.to_thread(processor.force_flush)
 
 
 class TraceFile(SpanExporter):
@@ -109,10 +121,17 @@ class TraceFile(SpanExporter):
         self, path: Path, *, redaction: OutgoingRedaction, with_content: bool = False
     ) -> None:
         self._path: Final = path
-        self._redaction: Final = redaction
-        self._with_content: Final = with_content
+        self._redactions = (ref(redaction),)
+        """Those of the agents that write it. A span does not say whose it is."""
+        self._with_content = with_content
         self._handle: int | None = None
         self._is_over = False
+
+    def share(self, setting: Trace, redaction: OutgoingRedaction) -> None:
+        """Write for one more agent: no secrets of any, and contents only if all want them."""
+        alive = (each for each in self._redactions if each() not in (None, redaction))
+        self._redactions = (*alive, ref(redaction))
+        self._with_content = self._with_content and setting.content
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Write spans; the processor calls it in a thread of its own."""
@@ -155,8 +174,9 @@ class TraceFile(SpanExporter):
 
     def _attributes(self, given: Attributes) -> dict[str, AttributeValue]:
         given = given or {}
-        if self._with_content:
-            return {name: self._redacted(value) for name, value in given.items()}
+        redactions = [each for at in self._redactions if (each := at()) is not None]
+        if self._with_content and redactions:
+            return {name: _redacted(value, redactions) for name, value in given.items()}
         return {
             name: value
             for name, value in given.items()
@@ -164,12 +184,15 @@ class TraceFile(SpanExporter):
             or (isinstance(value, str) and (name in _NAMES or name.startswith("caal.")))
         }
 
-    def _redacted(self, value: AttributeValue) -> AttributeValue:
-        if isinstance(value, str):
-            return self._redaction.text(value)
-        if isinstance(value, bool | int | float | bytes):
-            return value
-        return [str(self._redacted(each)) for each in value or ()]
+
+def _redacted(value: AttributeValue, redactions: Sequence[OutgoingRedaction]) -> AttributeValue:
+    if isinstance(value, str):
+        for redaction in redactions:
+            value = redaction.text(value)
+        return value
+    if isinstance(value, bool | int | float | bytes):
+        return value
+    return [str(_redacted(each, redactions)) for each in value or ()]
 
 
 def line_of(span: ReadableSpan) -> str:

@@ -7,6 +7,8 @@ It is read from the spans of a trace, by the names that LiveKit gives its own an
 from __future__ import annotations
 
 import dataclasses
+import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -316,13 +318,13 @@ class _Turn:
         return [each for each in self.spans if each.text(name) == operation]
 
     def _voices(self, zero: float) -> Generator[VoiceTimes]:
-        given = [each.begin_s for each in self.spans if each.name == "tts_request"]
-        for voice in (each for each in self.spans if each.name == "agent_speaking"):
-            first = next((at for at in given if at <= voice.begin_s), None)
-            given = [at for at in given if at > voice.begin_s]
-            yield VoiceTimes(
-                None if first is None else first - zero, voice.begin_s - zero, voice.end_s - zero
-            )
+        first: float | None = None
+        for each in self.spans:
+            if each.name == "tts_request" and first is None:
+                first = each.begin_s - zero
+            elif each.name == "agent_speaking":
+                yield VoiceTimes(first, each.begin_s - zero, each.end_s - zero)
+                first = None
 
 
 def _turns_of_session(spans: Sequence[TraceSpan]) -> list[_Turn]:
@@ -336,21 +338,24 @@ def _turns_of_session(spans: Sequence[TraceSpan]) -> list[_Turn]:
             if above is not None and above.name == "agent_turn":
                 below[above.span_id].append(span)
                 break
-    people = [span for span in spans if span.name == "user_turn"]
     turns: list[_Turn] = []
-    for agent in (span for span in spans if span.name == "agent_turn"):
-        turn = _Turn(agent, None, below[agent.span_id])
-        before = [person for person in people if person.begin_s <= agent.begin_s]
-        if not turn.of("chat") or any(agent.end_s < person.end_s for person in before):
-            continue  # it was said without the model, or the person had not finished
-        if before:
-            turn.person = before[-1]
-            people = people[len(before) :]  # what follows without speech was typed
-        turns.append(turn)
+    person: TraceSpan | None = None
+    """The last who has spoken and was not answered yet; what follows without speech was typed."""
+    speaks_until_s = -math.inf
+    for span in spans:
+        if span.name == "user_turn":
+            person, speaks_until_s = span, max(speaks_until_s, span.end_s)
+        elif span.name == "agent_turn":
+            turn = _Turn(span, person, below[span.span_id])
+            if not turn.of("chat") or span.end_s < speaks_until_s:
+                continue  # it was said without the model, or the person had not finished
+            person, speaks_until_s = None, -math.inf
+            turns.append(turn)
+    turns.sort(key=lambda turn: turn.zero_s)
+    zeros = [turn.zero_s for turn in turns]
     for cue in (span for span in spans if span.name == "cue"):
-        begun = [turn for turn in turns if turn.zero_s <= cue.begin_s]
-        if begun:
-            begun[-1].cues.append(cue)
+        if place := bisect_right(zeros, cue.begin_s):
+            turns[place - 1].cues.append(cue)
     return turns
 
 

@@ -91,6 +91,25 @@ def test_a_whole_trace_has_redacted_content(tmp_path: Path) -> None:
     assert attributes(call["events"][0])["words"] == "***"
 
 
+def test_agents_that_share_a_file_keep_each_others_secrets(tmp_path: Path) -> None:
+    path, other = tmp_path / "trace.jsonl", OutgoingRedaction(RedactionSettings(), hide_doors)
+    with kept_provider():
+        for redaction in (REDACTION, other):
+            processor = write_trace(Trace(file=path, content=True), redaction)
+        turn()
+        processor.force_flush()
+        write_trace(Trace(file=path), other)
+        turn()
+        processor.force_flush()
+    whole, _, plain, _ = read(path)
+    assert attributes(whole)["lk.pii.function_tool.arguments"] == '{"+++": "***"}'
+    assert "lk.pii.function_tool.arguments" not in attributes(plain), "one of them wants none"
+
+
+def hide_doors(text: str) -> str:
+    return text.replace("door", "+++")
+
+
 def test_each_line_is_otlp(tmp_path: Path) -> None:
     """Ids are hexadecimal in OTLP's JSON; protobuf's own JSON takes them for base64."""
     path = tmp_path / "trace.jsonl"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from caal_node.telemetry import turn_times
 from caal_node.telemetry.turn_times import (
     CallTimes,
     CueTime,
+    TraceSpan,
     TurnTimes,
     VoiceTimes,
     read_trace,
@@ -191,6 +193,31 @@ def test_lines_and_files_have_a_limit(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(turn_times, "MAX_BYTES", 2000)
     with pytest.raises(ConfigError, match="no trace is"):
         turns(tmp_path, *TOOL_TURN)
+
+
+def test_the_work_grows_as_the_spans_do() -> None:
+    """A file of nothing but turns, speech, cues and voices is read in one pass."""
+
+    def seconds(count: int) -> float:
+        made = [
+            each
+            for n in range(count)
+            for each in (
+                TraceSpan("t", f"u{n}", "", "user_turn", n, n + 1e9, {}),
+                TraceSpan("t", f"a{n}", "", "agent_turn", n, n + 2e9, {}),
+                TraceSpan("t", f"c{n}", f"a{n}", "chat m", n, n, CHAT),
+                TraceSpan("t", f"q{n}", "", "cue", n, n, {}),
+                TraceSpan("t", f"v{n}", "a0", "agent_speaking", n, n, {}),
+                TraceSpan("t", f"s{n}", "a0", "tts_request", n, n, {}),
+            )
+        ]
+        began = time.process_time()
+        assert len(turns_of(made)) == count
+        return time.process_time() - began
+
+    seconds(200)
+    # Ten times the spans; read pair by pair it would be a hundred times the work.
+    assert seconds(8_000) < 40 * seconds(800)
 
 
 def test_spans_that_stand_in_each_other_end(tmp_path: Path) -> None:
