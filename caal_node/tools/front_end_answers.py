@@ -27,7 +27,7 @@ ANSWER_S: Final = 5.0
 
 
 class FrontEndAnswers:
-    """Takes a front end's messages for one question, from `open` to `close`.
+    """Takes a front end's messages for one question, from `open` to `aclose`.
 
     A room's topic has one taker at a time, so it is opened once its question is really asked.
 
@@ -66,13 +66,14 @@ class FrontEndAnswers:
         except ValueError:
             logger.warning("the topic %s has a handler of the owner's; no answer is taken", TOPIC)
 
-    def close(self) -> None:
-        """Take none any more."""
+    async def aclose(self) -> None:
+        """Take none any more, and end those that are being read."""
         if self._registered and self._room is not None:
             self._room.unregister_text_stream_handler(TOPIC)
             self._registered = False
         for task in self._reading:
             task.cancel()
+        await asyncio.gather(*self._reading, return_exceptions=True)
 
     def _on_stream(self, reader: rtc.TextStreamReader, identity: str) -> None:
         if identity != self._person:

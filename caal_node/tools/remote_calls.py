@@ -171,9 +171,9 @@ class RoomCallConversation:
             if task.by:
                 ended = QuestionEnded(*names, _ENDS[type(given)], task.by)
         finally:
-            form.close()
             if was_asked:
                 self._pipeline.events.emit(ended)
+            await form.aclose()
         if not answer.done():
             answer.set_result(given)
 

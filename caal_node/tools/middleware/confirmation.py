@@ -269,10 +269,10 @@ async def _ask(
     try:
         reply = await task  # it waits until no other question is open
     finally:
-        button.close()
         task.fall_silent()
         if was_asked:
             call.emit(ConfirmationEnded(call.call_id, tool, reply.answer, reply.by))
+        await button.aclose()
     return reply
 
 

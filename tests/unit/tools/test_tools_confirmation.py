@@ -454,6 +454,6 @@ async def test_a_button_counts_for_the_person_who_is_asked_alone(
         room.handler(room, presser)
     for _ in range(5):
         await asyncio.sleep(0)
-    button.close()
+    await button.aclose()
     assert pressed == presses
     assert room.handler is None
