@@ -1,8 +1,10 @@
-/** One row of a chart of times: its name and time in words, and the track with what is drawn. */
+/** A chart of times: rows with a name, a time and a track, above an axis of seconds. */
 
 import type { JSX } from "preact";
 
-import { Hidden } from "./shared";
+import { timeWords } from "../texts";
+import { ticksOf } from "../waterfall";
+import { Hidden, useTexts } from "./shared";
 
 export function ChartRow(props: {
   name: string;
@@ -25,3 +27,20 @@ export function ChartRow(props: {
   );
 }
 
+/** `end` is the last time in ms; `share` gives the place of one in the chart's width. */
+export function ChartAxis(props: { end: number; share: (at: number) => string }): JSX.Element {
+  const texts = useTexts();
+  return (
+    <div class="chart-row" aria-hidden="true">
+      <span />
+      <svg class="chart-axis" focusable="false">
+        {ticksOf(props.end).map((at) => (
+          <text key={at} x={props.share(at)} y="13" text-anchor={at === 0 ? "start" : "middle"}>
+            {at === 0 ? "0" : timeWords(texts, at)}
+          </text>
+        ))}
+      </svg>
+      <span />
+    </div>
+  );
+}

@@ -4,9 +4,9 @@ import type { JSX } from "preact";
 
 import type { Conversation, Turn } from "../conversation";
 import { timeWords } from "../texts";
-import { ticksOf, type Waterfall, waterfallOf } from "../waterfall";
+import { type Waterfall, waterfallOf } from "../waterfall";
 import { callWords, outcomeWords } from "./call_card";
-import { ChartRow } from "./chart";
+import { ChartAxis, ChartRow } from "./chart";
 import { useNow, useTexts } from "./shared";
 import { TracedTurns, type TraceReader } from "./traced_turns";
 
@@ -72,17 +72,7 @@ function TurnChart({ conversation, turn }: { conversation: Conversation; turn: T
             <Mark chart={chart} at={chart.firstSpoken} kind="spoken" />
           </ChartRow>
         )}
-        <div class="chart-row" aria-hidden="true">
-          <span />
-          <svg class="chart-axis" focusable="false">
-            {ticksOf(chart.span).map((at) => (
-              <text key={at} x={share(chart, at)} y="13" text-anchor={at === 0 ? "start" : "middle"}>
-                {at === 0 ? "0" : timeWords(texts, at)}
-              </text>
-            ))}
-          </svg>
-          <span />
-        </div>
+        <ChartAxis end={chart.span} share={(at) => share(chart, at)} />
       </div>
     </section>
   );

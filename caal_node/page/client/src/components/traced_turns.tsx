@@ -6,8 +6,7 @@ import { useState } from "preact/hooks";
 import { toolWords } from "../incoming";
 import { timeWords } from "../texts";
 import { endOf, type Lane, type TracedTurn } from "../trace";
-import { ticksOf } from "../waterfall";
-import { ChartRow } from "./chart";
+import { ChartAxis, ChartRow } from "./chart";
 import { useTexts } from "./shared";
 import { errorWords } from "./steer";
 
@@ -112,17 +111,7 @@ function TracedTurnChart({ turn }: { turn: TracedTurn }): JSX.Element {
             )}
           </ChartRow>
         ))}
-        <div class="chart-row" aria-hidden="true">
-          <span />
-          <svg class="chart-axis" focusable="false">
-            {ticksOf(turn.end).map((at) => (
-              <text key={at} x={share(at)} y="13" text-anchor={at === 0 ? "start" : "middle"}>
-                {at === 0 ? "0" : timeWords(texts, at)}
-              </text>
-            ))}
-          </svg>
-          <span />
-        </div>
+        <ChartAxis end={turn.end} share={share} />
       </div>
     </section>
   );
