@@ -29,6 +29,7 @@ from caal_node.agent_options import given_options
 from caal_node.answers.checked_reply import CheckedReply
 from caal_node.config.instructions import instructions_of, instructions_text
 from caal_node.config.settings import Settings, load_settings
+from caal_node.config.switches import Switches
 from caal_node.context.builder import MAX_TURNS
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.listener import AgentTools, change_model
@@ -37,6 +38,8 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadReport,
     ReloadRequest,
+    SwitchReport,
+    SwitchRequest,
     compare_tables,
 )
 from caal_node.core.errors import ConfigError
@@ -129,6 +132,8 @@ class CaalAgent(Agent):
         given = given_options()
         tiers = given.get("tiers") if tiers is None else tiers
         self.settings = settings or given.get("settings") or load_settings()
+        self.switches = Switches(self.settings)
+        """The cues and the checks that are on in this conversation."""
         enforce_with_rooms(self.settings.network)
         self.tool_data = ToolDataCache()
         self._clock_steps = ClockSteps()
@@ -174,8 +179,12 @@ class CaalAgent(Agent):
             self,
             self.policies,
             ToolsOnDemand(
-                self.settings, self._remote, self.policies, window_turns=self.window_turns
+                self._remote,
+                self.policies,
+                switches=self.switches,
+                window_turns=self.window_turns,
             ),
+            switches=self.switches,
             window_turns=self.window_turns,
         )
         self._pipeline.prompts = self._prompt_builder
@@ -300,7 +309,8 @@ class CaalAgent(Agent):
         reply = CheckedReply(
             question,
             history,
-            self.settings,
+            checks=self.switches.checks,
+            runs_here=not self.settings.server_runs_tools,
             model=_RoundsModel(self, self._services, chat_ctx, offered, model_settings),
             specs=self.table.specs,
             web_search=self._prompt_builder.web_search(question, offered),
@@ -412,6 +422,15 @@ class CaalAgent(Agent):
         report = await change_model(self.settings, request, self.model)
         self._services.rewarm()
         return report
+
+    def on_switch(self, request: SwitchRequest) -> SwitchReport:
+        """Switch cues and checks from the next sound and the next reply on.
+
+        Raises:
+            ConfigError: There is no such check, or there are no cues; nothing has changed.
+        """
+        self.switches.switch(request.cues, request.checks)
+        return SwitchReport.model_validate(self.switches.as_json())
 
     async def tts_node(
         self, text: AsyncIterable[str], model_settings: ModelSettings

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from livekit.agents import llm
 
 from caal_node.config.settings import Settings
+from caal_node.config.switches import Switches
 from caal_node.context.builder import MAX_TURNS, ContextBuilder
 from caal_node.context.token_estimate import PromptTools, items_tokens
 from caal_node.context.tool_data import ToolDataCache
@@ -99,15 +100,18 @@ class PromptBuilder:
         policies: PolicyChecks | None = None,
         on_demand: ToolsOnDemand | None = None,
         *,
+        switches: Switches | None = None,
         window_turns: int = MAX_TURNS,
     ) -> None:
-        """Without `on_demand` all tools stand in front of the conversation.
+        """Without `on_demand` all tools stand in front of the conversation. Without `switches` the
+        checks are as the settings have them.
 
         `policies` say which tools the model is not to see; only a reload may change their answer.
         """
         self._on_demand: Final = on_demand
         self._policies: Final = policies
         self._settings: Final = settings
+        self._switches: Final = switches or Switches(settings)
         self._data: Final = data
         self._agent: Final = agent
         self._context: Final = ContextBuilder(
@@ -258,7 +262,7 @@ class PromptBuilder:
             stream=stream or not at_hand,
             may_call=may_call,
             limits=self._settings.text_limits,
-            judges_calls=self._settings.checks.needless_calls,
+            judges_calls=self._switches.checks.needless_calls,
             references=self._references(items),
         )
 
@@ -281,7 +285,7 @@ class PromptBuilder:
         return self._fitting(on_demand.front(tools, self.examples()), history)
 
     def _references(self, items: Sequence[WindowItem]) -> tuple[Reference, ...]:
-        if not self._settings.checks.references:
+        if not self._switches.checks.references:
             return ()
         said = [item for item in items if not isinstance(item, ToolsItem)]
         return references_in(said, self._data)

@@ -28,8 +28,16 @@ from livekit.agents.voice.transcription.filters import filter_emoji
 from livekit.agents.voice.transcription.text_transforms import TextTransforms
 
 from caal_node.config.settings import Settings
+from caal_node.config.switches import Switches
 from caal_node.control.listener import AgentTools, ControlListener
-from caal_node.control.messages import ModelReport, ModelRequest, ReloadReport, ReloadRequest
+from caal_node.control.messages import (
+    ModelReport,
+    ModelRequest,
+    ReloadReport,
+    ReloadRequest,
+    SwitchReport,
+    SwitchRequest,
+)
 from caal_node.core.errors import CaalError, ModelError
 from caal_node.core.events import Event, Events, Spoken, TierName
 from caal_node.core.items import UserItem
@@ -64,6 +72,7 @@ class ServedAgent(Protocol):
     """What the services need of the agent that they belong to."""
 
     settings: Settings
+    switches: Switches
     speakable: ClassVar[bool]
 
     @property
@@ -82,6 +91,8 @@ class ServedAgent(Protocol):
     async def on_reload(self, request: ReloadRequest) -> ReloadReport: ...
 
     async def on_model(self, request: ModelRequest) -> ModelReport: ...
+
+    def on_switch(self, request: SwitchRequest) -> SwitchReport: ...
 
 
 class SessionServices:
@@ -198,6 +209,7 @@ class SessionServices:
                 on_reload=self._agent.on_reload,
                 on_model=self._agent.on_model,
                 on_say=self.announcer.announce,
+                on_switch=self._agent.on_switch,
                 on_tools=self._agent.on_tools,
                 api_key=settings.livekit_api_key,
                 api_secret=secret.get_secret_value() if secret else None,
@@ -211,6 +223,7 @@ class SessionServices:
             redact=self._redaction.record,
             sink=sink,
             cues=self._cues,
+            switches=self._agent.switches,
             agent_tools=settings.cues.agent_tools,
         )
         self._events.hearer = self._presence

@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeAlias
 from livekit.agents import llm
 
 from caal_node.answers.search_tools import may_search, search_tool
-from caal_node.config.settings import Settings
+from caal_node.config.switches import Switches
 from caal_node.context.builder import MAX_TURNS
 from caal_node.context.token_estimate import PromptTools
 from caal_node.context.told_tools import NO_ITEMS, Offer, ToldTools, callable_in
@@ -71,18 +71,19 @@ class ToolsOnDemand:
     Args:
         supply: It owns the tools.
         policies: They say which remote tools the model is not to see.
+        switches: They say whether the web is searched in place of a hedge.
         window_turns: Turns of the conversation's window.
     """
 
     def __init__(
         self,
-        settings: Settings,
         supply: ToolSupply,
         policies: HidesTools | None = None,
         *,
+        switches: Switches,
         window_turns: int = MAX_TURNS,
     ) -> None:
-        self._settings: Final = settings
+        self._switches: Final = switches
         self._supply: Final = supply
         self._policies: Final = policies
         self._told: Final = ToldTools(window_turns)
@@ -214,7 +215,7 @@ class ToolsOnDemand:
 
     def web_search(self, own: Sequence[llm.Tool]) -> tuple[ToolSchema, ...]:
         """Return the tool that searches the web, if there is one that can be called."""
-        if not self._settings.checks.hedges:
+        if not self._switches.checks.hedges:
             return ()
         table = self._supply.table
         if self._web is None or self._web[0] is not table:

@@ -28,7 +28,7 @@ from caal_node.answers.doubts import (
 )
 from caal_node.answers.left_parts import LEFT, ClaimedParts, left_part, question_for
 from caal_node.answers.search_tools import DocumentLookup, document_lookup, search_call
-from caal_node.config.settings import Settings
+from caal_node.config.setting_tables import Checks
 from caal_node.core.events import Events, FactCorrected
 from caal_node.core.items import Item
 from caal_node.core.prompt_files import sentence
@@ -65,7 +65,8 @@ class CheckedReply:
     Args:
         question: What is asked.
         history: The whole conversation, with what the question left out.
-        settings: They say what is checked.
+        checks: Those that are on.
+        runs_here: Whether every call of the turn is seen here, as no server runs any by itself.
         model: It is asked, for a claim's call a second time.
         specs: The tools by the model's names.
         events: Each claim and each fact that was corrected is one.
@@ -76,8 +77,9 @@ class CheckedReply:
         self,
         question: Question,
         history: Sequence[Item],
-        settings: Settings,
         *,
+        checks: Checks,
+        runs_here: bool,
         model: AskedModel,
         specs: Mapping[str, ToolSpec],
         events: Events,
@@ -85,9 +87,8 @@ class CheckedReply:
     ) -> None:
         self._question: Final = question
         self._turn: Final = Turn(history)
-        self._checks: Final = settings.checks
-        self._runs_here: Final = not settings.server_runs_tools
-        """Whether every call of the turn is seen here."""
+        self._checks: Final = checks
+        self._runs_here: Final = runs_here
         self._may_ask: Final = question.may_call and not question.must_call
         self._requests: Final = Requests(model)
         self._events: Final = events

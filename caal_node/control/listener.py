@@ -36,6 +36,8 @@ from caal_node.control.messages import (
     ReloadRequest,
     SayReport,
     SayRequest,
+    SwitchReport,
+    SwitchRequest,
     ToolsAnswer,
     ToolsRequest,
     ToolSummary,
@@ -107,6 +109,7 @@ class ControlListener:
         on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
         on_say: Callable[[str], Awaitable[bool]] | None = None,
+        on_switch: Callable[[SwitchRequest], SwitchReport] | None = None,
         on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]] | None = None,
         api_key: str | None = None,
         api_secret: str | None = None,
@@ -125,6 +128,7 @@ class ControlListener:
         self._on_reload = on_reload
         self._on_model = on_model
         self._on_say = on_say
+        self._on_switch = on_switch
         self._on_tools = on_tools
         self._verifier = api.TokenVerifier(api_key, api_secret, leeway=LEEWAY)
         self._began = time.time()
@@ -179,6 +183,10 @@ class ControlListener:
                 return (await self._change_model(request)).model_dump_json()
             case SayRequest():
                 return (await self._say(request)).model_dump_json()
+            case SwitchRequest():
+                if self._on_switch is None:
+                    raise ConfigError("this agent has nothing that can be switched")
+                return self._on_switch(request).model_dump_json()
             case _:
                 if self._on_tools is None:
                     raise ConfigError("this agent's tools cannot be asked for")

@@ -19,6 +19,8 @@ MAX_FOUND: Final = 100
 """A search gives at most this many tools."""
 MAX_ANNOUNCEMENTS: Final = 8
 """One reload serves all who wait for it, but makes this many different announcements at most."""
+MAX_SWITCHED: Final = 16
+"""Checks that one request switches; there are fewer."""
 DEFAULT_FOUND: Final = 10
 """A search gives this many tools where it does not say how many."""
 
@@ -73,6 +75,14 @@ class SayRequest(_Message):
 
     ask: Literal["say"] = "say"
     text: str
+
+
+class SwitchRequest(_Message):
+    """The agent is to switch these cues and checks in its conversation, and say how all are."""
+
+    ask: Literal["switch"] = "switch"
+    cues: bool | None = None
+    checks: dict[str, bool] = Field(default={}, max_length=MAX_SWITCHED)
 
 
 class ListTools(_Message):
@@ -184,6 +194,14 @@ class SayReport(_Message):
     said: bool
 
 
+class SwitchReport(_Message):
+    """What is on now in this conversation."""
+
+    answer: Literal["switch"] = "switch"
+    cues: bool
+    checks: dict[str, bool]
+
+
 class ListAnswer(ToolList):
     answer: Literal["list"] = "list"
 
@@ -211,8 +229,8 @@ class CallFailure(_Message):
 
 ToolsRequest: TypeAlias = ListTools | FindTools | CallTool
 ToolsAnswer: TypeAlias = ListAnswer | FindAnswer | CallAnswer | CallFailure
-AgentRequest: TypeAlias = ReloadRequest | ModelRequest | SayRequest | ToolsRequest
-AgentAnswer: TypeAlias = ReloadReport | ModelReport | SayReport | ToolsAnswer
+AgentRequest: TypeAlias = ReloadRequest | ModelRequest | SayRequest | SwitchRequest | ToolsRequest
+AgentAnswer: TypeAlias = ReloadReport | ModelReport | SayReport | SwitchReport | ToolsAnswer
 
 AGENT_REQUEST: Final[TypeAdapter[AgentRequest]] = TypeAdapter(
     Annotated[AgentRequest, Field(discriminator="ask")]

@@ -18,7 +18,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
@@ -39,6 +39,7 @@ from starlette.websockets import WebSocketClose
 from caal_node.config.settings import Settings
 from caal_node.control.http_api import Gate, RequestBody, RequestRefused, read_body, read_bytes
 from caal_node.control.messages import (
+    MAX_SWITCHED,
     AgentAnswer,
     AgentRequest,
     CallFailure,
@@ -48,6 +49,8 @@ from caal_node.control.messages import (
     ModelRequest,
     ReloadReport,
     ReloadRequest,
+    SwitchReport,
+    SwitchRequest,
 )
 from caal_node.control.room_agents import CHANGE_S, ControlError, LiveKitRooms, ask_agent
 from caal_node.core.errors import ConfigError
@@ -168,11 +171,11 @@ class ModelChange(RequestBody):
     model: str = Field(min_length=1, max_length=MODEL_CHARS)
 
 
-class SwitchesResponse(BaseModel):
-    """What CAAL_CUES and CAAL_CHECKS switch on and off, until the next start."""
+class SwitchChange(RequestBody):
+    """What the page's agent is to switch in its conversation."""
 
-    cues: bool
-    checks: dict[str, bool]
+    cues: bool | None = None
+    checks: dict[str, bool] = Field(default={}, max_length=MAX_SWITCHED)
 
 
 def make_page_app(
@@ -293,8 +296,13 @@ def make_page_app(
         return JSONResponse({"turns": turns})
 
     @app.get(f"{PREFIX}/switches", dependencies=with_key)
-    async def switches() -> SwitchesResponse:
-        return SwitchesResponse(cues=settings.cues.on, checks=asdict(settings.checks))
+    async def switches(request: Request) -> AgentAnswer:
+        return await ask(request, SwitchRequest(), SwitchReport)
+
+    @app.post(f"{PREFIX}/switches", dependencies=with_key)
+    async def switch(request: Request) -> AgentAnswer:
+        body = await read_body(request, SwitchChange)
+        return await ask(request, SwitchRequest(cues=body.cues, checks=body.checks), SwitchReport)
 
     @app.get(f"{PREFIX}/findings", dependencies=with_key)
     async def newest_findings() -> FindingsResponse:
@@ -324,6 +332,7 @@ def make_page_app(
         model,
         change_model,
         switches,
+        switch,
         newest_findings,
         trace,
         refused,

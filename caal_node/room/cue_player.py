@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from livekit import rtc
 
+from caal_node.config.switches import Switches
 from caal_node.core.events import CuePlayed
 from caal_node.room.cue_policy import CueAction, CuePolicy
 from caal_node.room.cues import SAMPLE_RATE_HZ, CueSet, Samples
@@ -267,12 +268,14 @@ class CuePlayer:
         *,
         sink: CueSink | None,
         cues: CueSet,
+        switches: Switches | None = None,
         clock: Clock,
         on_timed_cue: Callable[[CuePlayed | None], None],
     ) -> None:
         self._policy = policy
         self._sink = sink
         self._cues = cues
+        self._switches = switches
         self._clock = clock
         self._on_timed_cue = on_timed_cue
         self._timer: ClockTimer | None = None
@@ -290,7 +293,7 @@ class CuePlayer:
         self.perform("stop")
 
     def _play_or_stop(self, action: CueAction) -> CuePlayed | None:
-        if self._sink is None or action is None:
+        if self._sink is None or action is None or self._is_off(action):
             return None
         try:
             if action == "stop":
@@ -301,6 +304,13 @@ class CuePlayer:
             _log.exception("a cue failed: %s", action)
             return None
         return CuePlayed(action)
+
+    def _is_off(self, action: CueAction) -> bool:
+        return (
+            self._switches is not None
+            and not self._switches.cues
+            and action not in ("ring", "stop")
+        )
 
     def _reschedule(self) -> None:
         due = self._policy.due

@@ -28,6 +28,7 @@ from livekit.agents.voice import SpeechHandle
 from livekit.agents.voice import events as lk
 
 from caal_node.config.setting_tables import AGENT_TOOLS
+from caal_node.config.switches import Switches
 from caal_node.core.events import (
     REASON_CHARS,
     CallReport,
@@ -231,7 +232,8 @@ class Presence:
     `describe` returns the origin of the tool with an exposed name. `report_of` returns how the
     call of an id ended, or None to leave that to LiveKit, which knows only done, error and
     cancelled: a deadline and a refusal would be plain errors. `redact` is applied to each event
-    before any listener gets it. Without a `sink` no cue is played and none is reported.
+    before any listener gets it. Without a `sink` no cue is played and none is reported, and
+    none where `switches` have them off.
 
     Make it on the running event loop. It takes over the state of a session that is already running.
     `aclose` detaches it; the sink and the listeners belong to whoever made them.
@@ -247,6 +249,7 @@ class Presence:
         redact: Callable[[Event], Event] = lambda event: event,
         sink: CueSink | None = None,
         cues: CueSet | None = None,
+        switches: Switches | None = None,
         agent_tools: Collection[str] = AGENT_TOOLS,
         clock: Clock | None = None,
     ) -> None:
@@ -264,7 +267,12 @@ class Presence:
         self._lengths = cues.lengths()
         self._policy = CuePolicy(self._lengths, agent_tools)
         self._player = CuePlayer(
-            self._policy, sink=sink, cues=cues, clock=self._clock, on_timed_cue=self._emit_cue
+            self._policy,
+            sink=sink,
+            cues=cues,
+            switches=switches,
+            clock=self._clock,
+            on_timed_cue=self._emit_cue,
         )
         self.server_calls = ServerCallTracker(
             self._clock.time, self.emit, self._server_call_began, self._server_call_ended

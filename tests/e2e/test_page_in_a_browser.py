@@ -483,7 +483,11 @@ async def test_the_page_shows_servers_switches_and_what_doctor_finds(here: Up) -
     async with chromium() as browser, opened(browser, here.link) as page:
         await start(page)
         await page.get_by_role("button", name="Steer").click()
-        await expect(page.get_by_text("Sounds of tools")).to_be_visible()
+        for name in ("Sounds of tools", "Claims"):
+            switch = page.get_by_role("switch", name=name)
+            await expect(switch).to_be_checked()
+            await switch.click()
+            await expect(switch).not_to_be_checked()
         async with page.expect_response("**/page/findings", timeout=FINDINGS_MS) as looked:
             await page.get_by_role("button", name="Check now").click()
         findings = (await (await looked.value).json())["findings"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from livekit.agents import llm
 
 from caal_node.config.settings import load_settings
+from caal_node.config.switches import Switches
 from caal_node.context.builder import MAX_TURNS
 from caal_node.context.told_tools import WORDS_MAX, ToldTools, also_named_by, found_by
 from caal_node.context.tool_data import ToolDataCache
@@ -68,7 +69,9 @@ class Talk:
             self.settings,
             self.data,
             _Agent(supply, model),
-            on_demand=ToolsOnDemand(self.settings, supply, window_turns=window_turns),
+            on_demand=ToolsOnDemand(
+                supply, switches=Switches(self.settings), window_turns=window_turns
+            ),
             window_turns=window_turns,
         )
 

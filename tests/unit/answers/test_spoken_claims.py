@@ -13,6 +13,7 @@ from livekit.agents import llm
 from caal_node.agent import CaalAgent
 from caal_node.answers.checked_reply import checked
 from caal_node.answers.claims import ReplyLedger
+from caal_node.control.messages import SwitchRequest
 from caal_node.core.errors import ToolBroke
 from caal_node.core.events import ClaimCorrected, Events
 from caal_node.core.prompt_files import sentence
@@ -286,6 +287,16 @@ async def test_a_read_only_question_is_answered_untouched() -> None:
 async def test_it_can_be_switched_off() -> None:
     async with Talk("I've turned off the lamp.", CAAL_CHECKS="off") as talk:
         assert (await talk.say("turn off the lamp")).text == "I've turned off the lamp."
+
+
+async def test_it_is_switched_within_a_conversation() -> None:
+    said = "I've turned off the lamp."
+    async with Talk(said, said, said, NOT_DONE) as talk:
+        talk.agent.on_switch(SwitchRequest(checks={"claims": False}))
+        assert (await talk.say("turn off the lamp")).text == said
+        report = talk.agent.on_switch(SwitchRequest(checks={"claims": True}))
+        assert report.checks["claims"]
+        assert (await talk.say("turn off the lamp")).text == NOT_DONE
 
 
 class Correcting:

@@ -17,8 +17,9 @@ from caal_node.cli.new_files import write_examples
 from caal_node.config.env_file import read_env_file
 from caal_node.config.file import unknown_variables, variable
 from caal_node.config.removed import REMOVED
-from caal_node.config.setting_tables import Cues, Fallbacks, Trace
+from caal_node.config.setting_tables import Checks, Cues, Fallbacks, Trace
 from caal_node.config.settings import FIELDS, Settings, hidden_lines, load_settings
+from caal_node.config.switches import Switches
 from caal_node.core.addresses import ModelReference
 from caal_node.core.errors import ConfigError
 from caal_node.core.tool_spec import Example
@@ -503,3 +504,13 @@ def test_a_mistake_in_the_users_file_names_that_file(user_wide: Path) -> None:
 def test_a_file_that_is_named_is_read_alone(user_wide: Path, tmp_path: Path) -> None:
     write_toml(user_wide, 'model = "theirs:1b"\n')
     assert load_settings({}, tmp_path / "none.toml").model != "theirs:1b"
+
+
+def test_cues_without_a_track_are_not_switched_on_and_nothing_else_is_either() -> None:
+    switches = Switches(load_settings({"CAAL_CUES": "off", "CAAL_CHECKS": "-claims"}))
+    with pytest.raises(ConfigError, match="set CAAL_CUES=on and start the agent again"):
+        switches.switch(True, {"claims": True})
+    assert switches.as_json()["cues"] is False
+    assert not switches.checks.claims
+    switches.switch(None, {"claims": True})
+    assert switches.checks == Checks()

@@ -6,12 +6,16 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 import time_machine
 from livekit import rtc
 
+from caal_node.config.setting_tables import Checks
+from caal_node.config.settings import load_settings
+from caal_node.config.switches import Switches
 from caal_node.control.listener import MAX_WAITING, SAY_S, ControlListener
 from caal_node.control.messages import (
     AgentAnswer,
@@ -24,6 +28,8 @@ from caal_node.control.messages import (
     ReloadRequest,
     SayReport,
     SayRequest,
+    SwitchReport,
+    SwitchRequest,
     read_answer,
 )
 from caal_node.control.rpc import (
@@ -309,10 +315,33 @@ def test_an_agent_without_models_or_tools_says_so() -> None:
         for request, words in (
             (ModelRequest(model="m"), "this agent's model cannot be changed"),
             (SayRequest(text="hello"), "this agent says nothing by itself"),
+            (SwitchRequest(cues=False), "this agent has nothing that can be switched"),
             (ListTools(), "this agent's tools cannot be asked for"),
         ):
             failed = RequestFailed(reason="error", detail=words)
             assert await room.ask(request.ask, request) == failed
+        await control.aclose()
+
+    virtual_loop.run(story())
+
+
+def test_what_is_switched_is_reported_and_what_cannot_be_is_told() -> None:
+    async def story() -> None:
+        switches = Switches(load_settings({}))
+
+        def on_switch(request: SwitchRequest) -> SwitchReport:
+            switches.switch(request.cues, request.checks)
+            return SwitchReport.model_validate(switches.as_json())
+
+        room = FakeRoom()
+        control = listener(room, Reloads(), on_switch=on_switch)
+        report = await room.ask("1", SwitchRequest(cues=False, checks={"claims": False}))
+        assert isinstance(report, SwitchReport)
+        assert (report.cues, report.checks) == (False, asdict(Checks(claims=False)))
+        failed = await room.ask("2", SwitchRequest(checks={"climes": True}))
+        assert isinstance(failed, RequestFailed)
+        assert failed.detail.startswith("no check is named climes; they are claims, facts")
+        assert await room.ask("3", SwitchRequest()) == report
         await control.aclose()
 
     virtual_loop.run(story())

@@ -288,8 +288,10 @@ async def test_findings_are_given_without_secrets_to_those_with_the_key(static: 
     assert "caal-node doctor" in unchecked.json()["detail"]
 
 
-async def test_cues_and_checks_are_shown_as_they_are_set(static: Path) -> None:
+async def test_switches_are_the_agents_and_need_one(static: Path) -> None:
     async with opened(static) as client:
-        switches = (await client.get("/page/switches", headers=AS_PAGE)).json()
-    assert switches["cues"] is True
-    assert switches["checks"]["claims"] is True
+        await client.post("/page/join", headers=AS_PAGE)
+        asked = await client.get("/page/switches", headers=AS_PAGE)
+        switched = await client.post("/page/switches", headers=AS_PAGE, json={"cues": False})
+        wrong = await client.post("/page/switches", headers=AS_PAGE, json={"cues": "x"})
+    assert [each.status_code for each in (asked, switched, wrong)] == [503, 503, 422]

@@ -26,6 +26,8 @@ from livekit.agents import (
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, APIConnectOptions
 from livekit.agents.voice import SpeechHandle, io
 
+from caal_node.config.settings import load_settings
+from caal_node.config.switches import Switches
 from caal_node.core.events import (
     CallReport,
     CueKind,
@@ -216,6 +218,7 @@ async def scene(
     describe: Callable[[str], ToolOrigin] = origin,
     listener: Callable[[Event], None] | None = None,
     silent: bool = False,
+    switches: Switches | None = None,
 ) -> AsyncIterator[Scene]:
     model = ScriptedLLM(*replies)
     session: AgentSession[None] = AgentSession(
@@ -230,6 +233,7 @@ async def scene(
         report_of=lambda call_id: outcomes.get(call_id) and CallReport(outcomes[call_id]),
         listeners=[listener, told.append] if listener else [told.append],
         sink=None if silent else sink,
+        switches=switches,
         clock=clock,
     )
     model.on_request = presence.note_request
@@ -469,6 +473,28 @@ async def test_without_a_sink_no_cue_is_reported() -> None:
         await it.say("go")
         assert "cue" not in it.kinds()
         assert "tool_call_ended" in it.kinds()
+
+
+async def test_cues_that_are_off_are_neither_heard_nor_reported_and_come_back() -> None:
+    switches = Switches(load_settings({}))
+    turns = ([Call("broken")], "Sorry.", [Call("quick", call_id="c2")], "It is fine.")
+    async with scene(*turns, switches=switches) as it:
+        switches.switch(False, {})
+        await it.say("go")
+        assert "cue" not in it.kinds()
+        assert set(it.sink.did) <= {"stop"}
+        switches.switch(True, {})
+        await it.say("weather?")
+        assert it.kinds().count("cue") == 1
+        assert "tool" in it.sink.did
+
+
+async def test_what_rings_is_heard_while_cues_are_off() -> None:
+    switches = Switches(load_settings({}))
+    async with scene(switches=switches) as it:
+        switches.switch(False, {})
+        assert it.presence.play_announced("ring") > 0
+        assert it.told == [CuePlayed("ring")]
 
 
 async def test_the_nodes_own_events_go_to_the_same_listeners() -> None:

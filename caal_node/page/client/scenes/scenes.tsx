@@ -32,19 +32,21 @@ const actions: Actions = {
   levels: () => ({ microphone: 0.55, agent: 0.8 }),
 };
 
+const switches = {
+  cues: true,
+  checks: new Map([
+    ["claims", true],
+    ["facts", true],
+    ["hedges", false],
+    ["needless_calls", true],
+    ["references", true],
+  ]),
+};
+
 const server: SteeringServer & TraceReader = {
   turns: () => Promise.resolve([]),
-  switches: () =>
-    Promise.resolve({
-      cues: true,
-      checks: new Map([
-        ["claims", true],
-        ["facts", true],
-        ["hedges", false],
-        ["needless_calls", true],
-        ["references", true],
-      ]),
-    }),
+  switches: () => Promise.resolve(switches),
+  switch: () => Promise.resolve(switches),
   findings: () =>
     Promise.resolve([
       { name: "model server", status: "ok", found: "http://127.0.0.1:11434 has qwen3:4b", fix: "" },

@@ -74,6 +74,8 @@ const FINDINGS_DEADLINE_MS = 170_000;
 const TOOLS = 1_000;
 const FINDINGS = 200;
 const CHECKS = 20;
+/** The switch beside the checks: the sounds of tools. */
+export const CUES = "cues";
 const FAILED = 50;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -165,12 +167,13 @@ export class Server {
   }
 
   async switches(): Promise<Switches> {
-    const { cues, checks } = await this.request("GET", "switches");
-    if (typeof cues !== "boolean" || typeof checks !== "object" || checks === null) {
-      throw new ServerError("odd");
-    }
-    const read = Object.entries(checks).slice(0, CHECKS);
-    return { cues, checks: new Map(read.map(([name, on]) => [line(name, NAME_CHARS), on === true])) };
+    return readSwitches(await this.request("GET", "switches"));
+  }
+
+  /** Switch the cues or a check of this conversation, and return how all are then. */
+  async switch(name: string, on: boolean): Promise<Switches> {
+    const wanted = name === CUES ? { cues: on } : { checks: { [name]: on } };
+    return readSwitches(await this.request("POST", "switches", wanted));
   }
 
   private async request(
@@ -216,6 +219,14 @@ export class Server {
     const refused = response.status === 401 || response.status === 403;
     throw new ServerError(refused ? "refused" : "said", response.status, detail);
   }
+}
+
+function readSwitches({ cues, checks }: Fields): Switches {
+  if (typeof cues !== "boolean" || typeof checks !== "object" || checks === null) {
+    throw new ServerError("odd");
+  }
+  const read = Object.entries(checks).slice(0, CHECKS);
+  return { cues, checks: new Map(read.map(([name, on]) => [line(name, NAME_CHARS), on === true])) };
 }
 
 function failures(value: unknown): Map<string, string> {

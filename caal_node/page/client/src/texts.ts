@@ -293,7 +293,7 @@ const en = {
   switches: "Sounds and checks of answers",
   switchOn: "on",
   switchOff: "off",
-  switchesFix: "Set them in .env, such as these, then start the agent again:",
+  switchesFix: "These hold for this conversation. For all, write in .env, for example:",
   switchName: (name: string): string =>
     known(
       {
@@ -639,7 +639,7 @@ const de: Texts = {
   switches: "Töne und Prüfungen der Antworten",
   switchOn: "an",
   switchOff: "aus",
-  switchesFix: "Setze sie in .env, zum Beispiel so, und starte den Agenten neu:",
+  switchesFix: "Das gilt für dieses Gespräch. Für alle steht es in .env, zum Beispiel so:",
   switchName: (name) =>
     known(
       {

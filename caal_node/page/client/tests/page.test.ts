@@ -118,6 +118,13 @@ describe("the server", () => {
     expect((await failure(answering(200, "{}").server.switches())).kind).toBe("odd");
   });
 
+  it("switches one thing, and reads how all are then", async () => {
+    const { server, asked } = answering(200, '{"cues":false,"checks":{"claims":true}}');
+    expect((await server.switch("cues", false)).cues).toBe(false);
+    expect((await server.switch("claims", true)).checks.get("claims")).toBe(true);
+    expect(asked.map(({ init }) => init.body)).toEqual(['{"cues":false}', '{"checks":{"claims":true}}']);
+  });
+
   it("changes the model", async () => {
     const { server, asked } = answering(200, '{"model":"small:1b"}');
     expect(await server.changeModel("small:1b")).toBe("small:1b");

@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { toolWords } from "../incoming";
 import {
+  CUES,
   type Finding,
   FINDING_STATUSES,
   type FindingStatus,
@@ -25,6 +26,7 @@ export interface SteeringServer {
   model(): Promise<Model>;
   changeModel(model: string): Promise<string>;
   switches(): Promise<Switches>;
+  switch(name: string, on: boolean): Promise<Switches>;
   findings(): Promise<readonly Finding[]>;
 }
 
@@ -228,7 +230,15 @@ function SwitchesPart({ server }: { server: SteeringServer }): JSX.Element {
   useEffect(() => {
     server.switches().then(setSwitches, (error: unknown) => setProblem(errorWords(texts, error)));
   }, [server, texts]);
-  const rows = switches ? [["cues", switches.cues] as const, ...switches.checks] : [];
+  const rows = switches ? [[CUES, switches.cues] as const, ...switches.checks] : [];
+  const change = async (name: string, on: boolean) => {
+    setProblem("");
+    try {
+      setSwitches(await server.switch(name, on));
+    } catch (error) {
+      setProblem(errorWords(texts, error));
+    }
+  };
   return (
     <section class="card" aria-labelledby="switches-title">
       <h3 id="switches-title">{texts.switches}</h3>
@@ -237,13 +247,20 @@ function SwitchesPart({ server }: { server: SteeringServer }): JSX.Element {
         <>
           <ul class="states">
             {rows.map(([name, on]) => (
-              <State
-                key={name}
-                name={texts.switchName(name)}
-                tag={on ? "allow" : "other"}
-                state={on ? texts.switchOn : texts.switchOff}
-                found={texts.switchHint(name)}
-              />
+              <li key={name} class="tool">
+                <strong class="tool-name">{texts.switchName(name)}</strong>
+                <button
+                  type="button"
+                  role="switch"
+                  aria-checked={on}
+                  class={`tag switch tag-${on ? "allow" : "other"}`}
+                  onClick={() => void change(name, !on)}
+                >
+                  <span class="hidden-text">{texts.switchName(name)}: </span>
+                  {on ? texts.switchOn : texts.switchOff}
+                </button>
+                <p class="state-found">{texts.switchHint(name)}</p>
+              </li>
             ))}
           </ul>
           <p class="quiet">{texts.switchesFix}</p>
