@@ -214,6 +214,9 @@ class CaalAgent(Agent):
         )
         # LiveKit takes the node from the agent itself, whatever a class below makes of it.
         self.llm_node = self._with_guards(self.llm_node)
+        # Of the instance too: with one of the class, LiveKit would begin speech to text anew at
+        # each question, and lose the words that are under way.
+        self.stt_node = self._services.hearing(self.stt_node)
 
     def add_listener(self, listener: OwnersListener) -> None:
         """Call `listener` with every event, as `on_event` is, from the next session on."""
