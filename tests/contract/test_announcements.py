@@ -1,4 +1,4 @@
-"""Announcements in LiveKit's session: questions of a program's, and a speech synthesis that fails."""
+"""Announcements in LiveKit's session: a program's questions, and a speech synthesis that fails."""
 
 # pyright: reportUnknownMemberType=false
 # LiveKit leaves the types of its sessions open, so they are half unknown.
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from livekit.agents import (
@@ -15,6 +15,11 @@ from livekit.agents import (
     APIConnectionError,
     APIConnectOptions,
     tts,
+)
+from livekit.agents.voice.audio_recognition import (
+    _EndOfTurnInfo,
+    _EndOfTurnMetrics,
+    _PreemptiveGenerationInfo,
 )
 
 from caal_node.agent import CaalAgent
@@ -27,6 +32,8 @@ from tests.stand_ins.conversation import Conversation, conversation
 from tests.stand_ins.stand_in_model import StandInModel
 
 ASKED_S = 20.0
+LONG = "The dryer in the cellar has been ready for more than three hours by now, as it seems."
+"""It is synthesised by itself."""
 
 
 def announcer(talk: Conversation) -> SessionAnnouncer:
@@ -62,6 +69,30 @@ async def test_an_answer_goes_to_the_caller_and_not_to_the_model() -> None:
             ("user", "what time is it?"),
             ("assistant", "It is noon."),
         ]
+
+
+def spoken(talk: Conversation, words: str, *, early: bool) -> None:
+    """Have LiveKit hear a turn of spoken words, and where it is `early`, ask for a reply before."""
+    ears = cast("Any", talk.session)._activity
+    if early:
+        ears.on_preemptive_generation(_PreemptiveGenerationInfo(words, 1.0, None))
+    ears.on_end_of_turn(
+        _EndOfTurnInfo(False, words, 1.0, _EndOfTurnMetrics(None, None, None, None))
+    )
+
+
+@pytest.mark.parametrize("early", [False, True])
+async def test_spoken_words_are_an_answer_like_typed_ones(*, early: bool) -> None:
+    async with StandInModel(["It is noon."]) as server, conversation(server) as talk:
+        answer = await asked(talk, "Shall I start the dryer?")
+        spoken(talk, "yes, please", early=early)
+        assert await answer == Announced("answered", answer="yes, please")
+        async with asyncio.timeout(ASKED_S):
+            while talk.session.current_speech is not None:  # noqa: ASYNC110 - there is no event
+                await asyncio.sleep(0.01)
+        assert server.chats == []
+        assert await talk.ask("what time is it?") == "It is noon."
+        assert [words for _, words in messages(talk)][1:3] == ["yes, please", sentence("passed_on")]
 
 
 async def test_a_question_whose_caller_is_gone_leaves_the_words_to_the_model() -> None:
@@ -122,7 +153,7 @@ async def test_a_failed_speech_synthesis_is_reported_to_the_caller_and_as_an_eve
 ) -> None:
     async with StandInModel() as server, conversation(server) as talk:
         speak(talk, Broken(works))
-        told = await announcer(talk).say("The dryer is done. The washing machine is done, too.")
+        told = await announcer(talk).say(f"{LONG} {LONG}")
         assert told == Announced("not_said", "speech_failed")
         assert talk.events_of(SpeechFailed) == [SpeechFailed("APIConnectionError")]
     ours = [r.getMessage() for r in caplog.records if r.name.startswith("caal_node")]
