@@ -416,7 +416,8 @@ async def _unheard(session: AgentSession[Any], speech: SpeechHandle) -> NotSaid 
     except TimeoutError:
         _log.warning("an announcement took more than %g s, and was ended", PLAYOUT_S)
         return None if session.agent_state == "speaking" else "no_pause"
-    # LiveKit tells of a failed text to speech by its log alone: the words are not in the history.
+    # A failed text to speech is no exception here, and LiveKit's event `error` tells only of what
+    # its plugins raise as an APIError. In both cases the words do not come into the history.
     if speech.chat_items:
         return None
     return "interrupted" if speech.interrupted else "speech_failed"

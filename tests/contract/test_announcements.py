@@ -1,15 +1,18 @@
 """Announcements in LiveKit's session: a program's questions, and a speech synthesis that fails."""
 
-# pyright: reportUnknownMemberType=false
-# LiveKit leaves the types of its sessions open, so they are half unknown.
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false, reportPrivateUsage=false
+# LiveKit leaves the types of its sessions open, so they are half unknown, and how it hears a turn
+# is its own.
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import pytest
+from livekit import rtc
 from livekit.agents import (
     DEFAULT_API_CONNECT_OPTIONS,
     APIConnectionError,
@@ -136,10 +139,10 @@ class Away(tts.ChunkedStream):
 
 
 class OwnVoice(CaalAgent):
-    async def tts_node(self, text: Any, model_settings: Any) -> Any:
+    async def tts_node(self, text: Any, model_settings: Any) -> AsyncGenerator[rtc.AudioFrame]:
         async for _ in text:
             raise OSError("no such voice")
-        yield
+        yield rtc.AudioFrame(b"", 16_000, 1, 0)
 
 
 def speak(talk: Conversation, voice: tts.TTS[Any]) -> None:
