@@ -299,6 +299,10 @@ class CaalAgent(Agent):
         tools: list[llm.Tool],
         model_settings: ModelSettings,
     ) -> AsyncGenerator[llm.ChatChunk | str | FlushSentinel]:
+        if self._services.announcer.is_answer(chat_ctx):
+            # Whoever has asked gets it. So the model sees that it is dealt with, too.
+            yield sentence("passed_on")
+            return
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = self._items_of.read(chat_ctx)
         rounds = Turn(history).rounds
@@ -438,10 +442,13 @@ class CaalAgent(Agent):
     async def tts_node(
         self, text: AsyncIterable[str], model_settings: ModelSettings
     ) -> AsyncGenerator[rtc.AudioFrame]:
-        async for frame in Agent.default.tts_node(
-            self, self._services.report_speech(text), model_settings
-        ):
-            yield frame
+        frames = Agent.default.tts_node(self, self._services.report_speech(text), model_settings)
+        try:
+            async for frame in frames:
+                yield frame
+        except Exception as error:
+            self._services.note_speech_failed(error)
+            raise
 
     async def transcription_node(
         self, text: AsyncIterable[Any], model_settings: ModelSettings

@@ -19,6 +19,7 @@ import httpx2
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from caal_node.control.http_api import (
+    AnnounceResponse,
     CallResponse,
     ErrorResponse,
     ListResponse,
@@ -28,6 +29,7 @@ from caal_node.control.http_api import (
     SayResponse,
     SearchResponse,
 )
+from caal_node.core.announcement import AnswerTo, Priority
 from caal_node.core.errors import CaalError, ConfigError
 from caal_node.core.events import Event, from_json
 from caal_node.http_client import UnfitAnswer, open_client, tls_for
@@ -127,13 +129,35 @@ class ControlClient:
     async def say(self, text: str, room: str | None = None) -> SayResponse:
         """Have the room's agent say a sentence of up to 500 characters; return when it was said.
 
-        `status` is `not_said` if nobody was in the room, or the session was ending.
+        If `status` is `not_said`, `reason` says why.
 
         Raises:
             ControlApiError: there is no answer.
         """
         body = {"text": text, "room_name": room}
         return _read(SayResponse, await self._ask("POST", "/say", body))
+
+    async def announce(
+        self,
+        text: str,
+        room: str | None = None,
+        *,
+        priority: Priority = "normal",
+        answer: AnswerTo = "model",
+    ) -> AnnounceResponse:
+        """Have the room's agent say a sentence of up to 500 characters when its priority allows it.
+
+        Args:
+            priority: `low` waits for 5 s of silence and gives up, `normal` is as `say`, `urgent`
+                interrupts the agent, though not the person.
+            answer: Who gets what the person says next. With `caller` the sentence is a question,
+                and the response has `status` `answered` and the `answer`, or `silence`.
+
+        Raises:
+            ControlApiError: there is no answer.
+        """
+        body = {"text": text, "room_name": room, "priority": priority, "answer": answer}
+        return _read(AnnounceResponse, await self._ask("POST", "/announce", body))
 
     async def tools(self, room: str | None = None) -> ListResponse:
         """Return every tool of the room's agent.

@@ -39,7 +39,7 @@ from caal_node.control.messages import (
     SwitchRequest,
 )
 from caal_node.core.errors import CaalError, ModelError
-from caal_node.core.events import Event, Events, Spoken, TierName
+from caal_node.core.events import Event, Events, SpeechFailed, Spoken, TierName
 from caal_node.core.items import UserItem
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
@@ -210,7 +210,7 @@ class SessionServices:
                 room,
                 on_reload=self._agent.on_reload,
                 on_model=self._agent.on_model,
-                on_say=self.announcer.announce,
+                on_say=self.announcer.say,
                 on_switch=self._agent.on_switch,
                 on_tools=self._agent.on_tools,
                 api_key=settings.livekit_api_key,
@@ -280,6 +280,12 @@ class SessionServices:
     def note_reply_failed(self) -> None:
         if self._presence is not None:
             self._presence.note_reply_failed()
+
+    def note_speech_failed(self, error: Exception) -> None:
+        """Report that a text to speech has given no sound, or not all of it."""
+        kind = type(error).__name__  # what it says may quote the words
+        logger.warning("text to speech failed: %s", kind)
+        self._events.emit(SpeechFailed(kind))
 
     def note_reply_over(self) -> None:
         if self._ahead is not None:

@@ -290,13 +290,18 @@ def change_model(
 def say(
     room: Annotated[str, typer.Argument(help="The room's name.")],
     text: Annotated[str, typer.Argument(help="The sentence, in quotes.")],
+    priority: Annotated[
+        str,
+        typer.Option(help="low waits for a long pause, urgent interrupts the agent."),
+    ] = "normal",
+    ask: Annotated[bool, typer.Option("--ask", help="Print what the person answers.")] = False,
     api: ControlApi = CONTROL_API,
 ) -> None:
     """Have a live room's agent say a sentence as soon as nobody speaks, by the control API."""
     from caal_node.cli.control_commands import say as work
 
     settings = guard_process()
-    raise typer.Exit(_run(lambda: work(settings, api, room, text)))
+    raise typer.Exit(_run(lambda: work(settings, api, room, text, priority=priority, ask=ask)))
 
 
 @tools_app.callback(invoke_without_command=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, Final, cast
 
 import typer
 
+from caal_node.cli.checks import one_line
 from caal_node.client import ControlClient
 from caal_node.config.settings import Settings
 from caal_node.control.http_api import ReloadResponse, ReloadsResponse
@@ -41,18 +43,43 @@ async def change_model(settings: Settings, address: str, model: str, room: str |
     typer.echo(f"{answer.room_name}: {answer.model} ({answer.api})")
 
 
-async def say(settings: Settings, address: str, room: str, text: str) -> int:
-    """Have a room's agent say a sentence, print whether it did, and return the exit code.
+async def say(
+    settings: Settings,
+    address: str,
+    room: str,
+    text: str,
+    *,
+    priority: str = "normal",
+    ask: bool = False,
+) -> int:
+    """Have a room's agent say a sentence, print what became of it, and return the exit code.
+
+    Args:
+        priority: The API knows the names.
+        ask: It is a question, whose answer is printed.
 
     Raises:
         ConfigError: CAAL_CONTROL_TOKEN is not set.
         ControlApiError: it was not done.
     """
     async with _client(settings, address) as control:
-        answer = await control.say(text, room)
-    said = answer.status == "said"
-    typer.echo(f"{answer.room_name}: {'said' if said else 'not said, as nobody is in the room'}")
-    return 0 if said else 1
+        told = await control.announce(
+            text, room, priority=cast("Any", priority), answer="caller" if ask else "model"
+        )
+    became = one_line(told.answer or _BECAME[told.reason or told.status])
+    typer.echo(f"{told.room_name}: {became}")
+    return 0 if told.status in ("said", "answered") else 1
+
+
+_BECAME: Final = {
+    "said": "said",
+    "silence": "said, but nobody answered",
+    "nobody_there": "not said, as nobody is in the room",
+    "no_pause": "not said, as there was no pause",
+    "interrupted": "not said, as it was interrupted",
+    "speech_failed": "not said, as text to speech failed; see the agent's log",
+    "session_ended": "not said, as the session ended",
+}
 
 
 def _client(settings: Settings, address: str) -> ControlClient:

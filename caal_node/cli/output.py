@@ -26,6 +26,7 @@ from caal_node.core.events import (
     Event,
     FactCorrected,
     SourcesCited,
+    SpeechFailed,
     Spoken,
     ToolCallEnded,
     ToolCallStarted,
@@ -104,6 +105,8 @@ class TerminalTranscript:
                 return f"[dim]cue      {_CUES[kind]}[/]"
             case Spoken(text):
                 return f"[bold green]says[/]     {escape(text)}"
+            case SpeechFailed(reason=reason):
+                return f"[red]silent[/]   text to speech failed: {escape(reason)}"
             case ClaimCorrected(became=became):
                 return f"[dim]claim    not said, as no tool did it; said instead: {became}[/]"
             case SourcesCited(sources=sources):

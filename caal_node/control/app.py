@@ -1,4 +1,5 @@
-"""The application serves /reload-tools, /model, /say, /events, /metrics, /health and the Tools API.
+"""The application serves /reload-tools, /model, /say, /announce, /events, /metrics, /health and
+the Tools API.
 
 Bodies are read by hand (with a cap and a deadline, and by whatever content type), so FastAPI does
 not know of them by itself: each path says what it takes in the OpenAPI document.
@@ -26,6 +27,8 @@ from starlette.types import Receive, Scope, Send
 from caal_node.config.settings import Settings
 from caal_node.control.http_api import (
     MAX_NAME_CHARS,
+    AnnounceBody,
+    AnnounceResponse,
     CallBody,
     CallResponse,
     ErrorResponse,
@@ -275,8 +278,30 @@ def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
         body = await read_body(request, SayBody)
         room = await choose_room(rooms, body.room_name)
         report = await _ask(rooms, room, SayRequest(text=body.text), SayReport, SAY_S)
-        status = "said" if report["said"] else "not_said"
-        return await _json(SayResponse(status=status, room_name=room))
+        said = SayResponse(status=report["status"], room_name=room, reason=report["reason"])
+        return await _json(said)
+
+    @router.post(
+        "/announce",
+        response_model=AnnounceResponse,
+        responses=_errors(400, 403, 408, 413),
+        openapi_extra=_body(AnnounceBody),
+    )
+    async def announce(request: Request) -> Response:
+        """Have a room's agent say a sentence when its priority allows it, or ask a question.
+
+        The answer comes when it has been said, and the question answered, or not within 15 s. The
+        agent's model reads it as the agent's own words.
+        """
+        body = await read_body(request, AnnounceBody)
+        room = await choose_room(rooms, body.room_name)
+        asked = SayRequest(text=body.text, priority=body.priority, answer=body.answer)
+        report = await _ask(rooms, room, asked, SayReport, SAY_S)
+        status, reason = report["status"], report["reason"]
+        said = AnnounceResponse(
+            status=status, room_name=room, reason=reason, answer=report["words"]
+        )
+        return await _json(said)
 
     streams = Gate(MAX_EVENT_STREAMS)
 
@@ -289,7 +314,7 @@ def control_routes(rooms: LiveKitRooms, reloads: Reloads) -> APIRouter:
         await anext(lines)  # so that what goes wrong before the first event has a status
         return _EventResponse(lines)
 
-    _ = reload_tools, model, say, events  # registered by their decorators
+    _ = reload_tools, model, say, announce, events  # registered by their decorators
     return router
 
 

@@ -38,6 +38,7 @@ from caal_node.control.messages import (
     ToolList,
 )
 from caal_node.control.rpc import BUSY, run_beside_loop
+from caal_node.core.announcement import AnnouncementStatus, AnswerTo, NotSaid, Priority
 from caal_node.tools.table import NAME_MAX
 from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_PATTERNS
 
@@ -121,6 +122,28 @@ class SayBody(RequestBody):
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Dinner is ready."}]})
     text: Sentence
     room_name: Name | None = ROOM
+
+
+class AnnounceBody(SayBody):
+    """What the room's agent is to say, when, and who gets the answer."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"text": "Shall I start the dryer?", "priority": "low", "answer": "caller"}
+            ]
+        }
+    )
+    priority: Priority = Field(
+        default="normal",
+        description="`normal`: at the next pause, or after 30 s. `low`: after 5 s of silence, or "
+        "not at all. `urgent`: before others, and over the agent's own words.",
+    )
+    answer: AnswerTo = Field(
+        default="model",
+        description="`caller`: it is a question, and the person's next words are in the response. "
+        "`model`: what they say next is a turn of the conversation.",
+    )
 
 
 class RoomQuery(RequestBody):
@@ -223,11 +246,24 @@ class ModelResponse(BaseModel):
     api: str
 
 
-class SayResponse(BaseModel):
-    """`not_said`: nobody was in the room, or the session was ending."""
+_REASON: Final = Field(default=None, description="Why it was not said; null where it was.")
 
+
+class SayResponse(BaseModel):
     status: Literal["said", "not_said"]
     room_name: str
+    reason: NotSaid | None = _REASON
+
+
+class AnnounceResponse(BaseModel):
+    """`answered` and `silence` are of a question, whose answer the caller gets."""
+
+    status: AnnouncementStatus
+    room_name: str
+    reason: NotSaid | None = _REASON
+    answer: str | None = Field(
+        default=None, description="The person's words as they were heard, where they have answered."
+    )
 
 
 class ListResponse(ToolList):

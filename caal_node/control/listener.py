@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final, Protocol, TypeVar, cast, get_args
 
@@ -57,6 +58,7 @@ from caal_node.control.rpc import (
     verify_request,
 )
 from caal_node.core.addresses import CLOUD, ModelReference
+from caal_node.core.announcement import Announced, AnswerTo, Priority
 from caal_node.core.caller import Caller
 from caal_node.core.counted import counted
 from caal_node.core.errors import (
@@ -85,11 +87,12 @@ logger = logging.getLogger(__name__)
 
 RELOAD_S: Final = 45.0
 """A reload asks every MCP server and n8n; one that is down costs its connect deadline."""
-SAY_S: Final = 100.0
-"""An announcement waits 30 s for silence and takes 60 s at most."""
+SAY_S: Final = 300.0
+"""An announcement waits for silence (120 s at most), and takes 60 s, as its answer does; and it may
+wait for others."""
 MAX_WAITING: Final = 4
 """This many reloads and changes of the model may wait for the one that runs; and so many
-announcements for theirs."""
+announcements of each priority for theirs."""
 MAX_NAMED: Final = 32
 """This many refused callers are named in the log, each of them once."""
 
@@ -108,7 +111,7 @@ class ControlListener:
         *,
         on_reload: Callable[[ReloadRequest], Awaitable[ReloadReport]],
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
-        on_say: Callable[[str], Awaitable[bool]] | None = None,
+        on_say: Callable[[str, Priority, AnswerTo], Awaitable[Announced]] | None = None,
         on_switch: Callable[[SwitchRequest], SwitchReport] | None = None,
         on_tools: Callable[[ToolsRequest], Awaitable[ToolsAnswer]] | None = None,
         api_key: str | None = None,
@@ -118,11 +121,10 @@ class ControlListener:
         """Listen as soon as `room` is connected.
 
         `on_reload` and `on_model` may take `reload_s` seconds, and are cancelled then and by
-        `aclose`; `on_tools` has deadlines of its own. `on_say` may take SAY_S, and returns whether
-        somebody heard the words. The caller reads what a CaalError of theirs
-        says, but of a ModelError only its kind: its text may quote a server. Without a key and a
-        secret, LIVEKIT_API_KEY and LIVEKIT_API_SECRET are taken from the environment; where those
-        are not set either, every request is refused.
+        `aclose`; `on_tools` has deadlines of its own. `on_say` may take SAY_S. The caller reads
+        what a CaalError of theirs says, but of a ModelError only its kind: its text may quote a
+        server. Without a key and a secret, LIVEKIT_API_KEY and LIVEKIT_API_SECRET are taken from
+        the environment; where those are not set either, every request is refused.
         """
         self._room = room
         self._on_reload = on_reload
@@ -134,7 +136,8 @@ class ControlListener:
         self._began = time.time()
         self._reload_s = reload_s
         self._one_at_a_time = asyncio.Lock()
-        self._unfinished = self._unsaid = 0
+        self._unfinished = 0
+        self._unsaid: Counter[Priority] = Counter()
         self._requests = RequestDeduplicator(self._handle)
         self._refused: set[str] = set()
         self._closed = False
@@ -206,16 +209,17 @@ class ControlListener:
     async def _say(self, request: SayRequest) -> SayReport:
         if self._on_say is None:
             raise ConfigError("this agent says nothing by itself")
-        if self._unsaid > MAX_WAITING:
+        if self._unsaid[request.priority] > MAX_WAITING:
             raise CannotAnswer("busy", BUSY)
-        self._unsaid += 1
+        self._unsaid[request.priority] += 1
         try:
             async with asyncio.timeout(SAY_S):
-                return SayReport(said=await self._on_say(request.text))
+                done = await self._on_say(request.text, request.priority, request.answer)
+                return SayReport(status=done.status, reason=done.reason, words=done.answer)
         except TimeoutError:
             raise CannotAnswer("timeout") from None
         finally:
-            self._unsaid -= 1
+            self._unsaid[request.priority] -= 1
 
     async def _in_turn(self, change: Callable[[], Awaitable[R]]) -> R:
         """Reload, or change the model, after those reloads and changes that came before it."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from caal_node.core.announcement import AnnouncementStatus, AnswerTo, NotSaid, Priority
 from caal_node.core.events import TierName
 from caal_node.core.tool_spec import Effect
 from caal_node.policy.rule import Action
@@ -71,10 +72,12 @@ class ModelRequest(_Message):
 
 
 class SayRequest(_Message):
-    """The agent is to say these words aloud, when nobody speaks."""
+    """The agent is to say these words aloud, when their priority allows it."""
 
     ask: Literal["say"] = "say"
     text: str
+    priority: Priority = "normal"
+    answer: AnswerTo = "model"
 
 
 class SwitchRequest(_Message):
@@ -188,10 +191,14 @@ class ModelReport(_Message):
 
 
 class SayReport(_Message):
-    """Whether the words were said: somebody was in the room, and the session had not ended."""
+    """What became of the words."""
 
     answer: Literal["say"] = "say"
-    said: bool
+    status: AnnouncementStatus
+    reason: NotSaid | None = None
+    """Why they were not said."""
+    words: str | None = None
+    """The person's, where they have answered."""
 
 
 class SwitchReport(_Message):

@@ -302,7 +302,7 @@ def _control_errors() -> Generator[None]:
 
 CHANGE_S: Final = 60.0
 """A whole reload may take this long for the caller: longer than the agent's own deadline."""
-SAY_S: Final = 120.0
+SAY_S: Final = 320.0
 """An announcement may take this long for the caller: longer than the agent's own deadline."""
 TOOLS_S: Final = 600.0
 """A request for tools may take this long: an agent ends every call at the call's own deadline."""

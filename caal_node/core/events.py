@@ -205,6 +205,15 @@ class Spoken:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeechFailed:
+    """Speech synthesis has failed: nobody has heard the last words, or not all of them."""
+
+    type: ClassVar[str] = "speech_failed"
+    reason: str
+    """The kind of the error, such as `APIConnectionError`; the log has no more either."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimCorrected:
     """The model's reply claimed to have done what no call of the turn has done. Nobody has heard
     it; `became` says what took its place. The reply may be one that LiveKit then threw away."""
@@ -330,6 +339,7 @@ Event: TypeAlias = (
     | ToolCallEnded
     | CuePlayed
     | Spoken
+    | SpeechFailed
     | ClaimCorrected
     | SourcesCited
     | ToolSourceChanged

@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import get_args
 
 import pytest
 from livekit import rtc
@@ -17,6 +18,7 @@ from caal_node.config.settings import Settings
 from caal_node.control.http_api import ReloadResponse, ReloadsResponse
 from caal_node.control.messages import ModelReport, SayReport, SayRequest
 from caal_node.control.room_agents import LiveKitRooms
+from caal_node.core.announcement import NotSaid
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import Spoken, ToolCallEnded, UserSaid, to_json
 from caal_node.room.front_end import TOPIC
@@ -132,22 +134,49 @@ async def test_the_commands_print_what_has_changed(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("heard", "printed"), [(True, "said"), (False, "not said, as nobody is in the room")]
+    ("report", "code", "printed"),
+    [
+        (SayReport(status="said"), 0, "said"),
+        (
+            SayReport(status="not_said", reason="nobody_there"),
+            1,
+            "not said, as nobody is in the room",
+        ),
+        (SayReport(status="silence"), 1, "said, but nobody answered"),
+        (SayReport(status="answered", words="Soon\x1b[2J."), 0, "Soon [2J."),
+    ],
 )
 async def test_a_sentence_is_said_in_the_named_room(
-    capsys: pytest.CaptureFixture[str], *, heard: bool, printed: str
+    capsys: pytest.CaptureFixture[str], report: SayReport, code: int, printed: str
 ) -> None:
-    rooms = FakeRooms({"kitchen": ["a"], "office": ["b"]}, [SayReport(said=heard)])
+    rooms = FakeRooms({"kitchen": ["a"], "office": ["b"]}, [report])
     async with control_server(rooms) as server:
         address = f"http://127.0.0.1:{server.port}"
-        code = await say(SETTINGS, address, "office", " Dinner is ready. ")
+        text = " Dinner is ready. "
+        assert await say(SETTINGS, address, "office", text, priority="low", ask=True) == code
         with pytest.raises(ControlApiError, match="text"):
             await say(SETTINGS, address, "office", "x" * 501)
-    assert code == (0 if heard else 1)
+        with pytest.raises(ControlApiError, match="priority: input should be 'low', 'normal' or"):
+            await say(SETTINGS, address, "office", text, priority="high")
     assert capsys.readouterr().out == f"office: {printed}\n"
     assert [(room, asked) for room, _, asked in rooms.asked] == [
-        ("office", SayRequest(text="Dinner is ready."))
+        ("office", SayRequest(text="Dinner is ready.", priority="low", answer="caller"))
     ]
+
+
+@pytest.mark.parametrize("reason", get_args(NotSaid))
+async def test_what_was_not_said_comes_back_with_its_reason(
+    capsys: pytest.CaptureFixture[str], reason: NotSaid
+) -> None:
+    rooms = FakeRooms({"kitchen": ["a"]}, [SayReport(status="not_said", reason=reason)])
+    async with control_server(rooms) as server:
+        assert await say(SETTINGS, f"http://127.0.0.1:{server.port}", "kitchen", "Hi.") == 1
+    assert capsys.readouterr().out.startswith("kitchen: not said, as ")
+    async with client(rooms) as control:
+        said = await control.say("Hi.")
+        announced = await control.announce("Hi?", answer="caller")
+    assert (said.status, said.reason) == ("not_said", reason)
+    assert (announced.status, announced.reason, announced.answer) == ("not_said", reason, None)
 
 
 async def test_a_command_without_a_token_says_which() -> None:

@@ -8,12 +8,17 @@ import socket
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from livekit import api, rtc
+from livekit.agents import AgentSession, room_io
 
+from caal_node.agent import CaalAgent
+from caal_node.client import ControlClient
+from caal_node.config.settings import load_settings
 from caal_node.control.listener import ControlListener
 from caal_node.control.messages import AgentAnswer, Announcement, ReloadReport, ReloadRequest
 from caal_node.control.room_agents import (
@@ -27,6 +32,7 @@ from caal_node.control.room_agents import (
     choose_room,
 )
 from caal_node.control.rpc import METHOD, REFUSED, FetchChunk, sign_request
+from caal_node.testing import ScriptedModel
 from tests.stand_ins.control_process import control_process
 from tests.stand_ins.conversation import FakeTier, conversation, weather_spec
 from tests.stand_ins.livekit_server import LiveKit
@@ -294,3 +300,40 @@ async def test_wrong_keys_and_a_missing_server_are_told_apart(livekit: LiveKit) 
                 await rooms.live()
             with pytest.raises(LiveKitUnreachable, match="LIVEKIT_URL"):
                 await rooms.ask("a", "b", PROBE)
+
+
+async def test_a_person_s_answer_in_a_real_room_goes_back_to_who_asked(
+    livekit: LiveKit, tmp_path: Path
+) -> None:
+    room, here, model = room_name(), rtc.Room(), ScriptedModel()
+    keys = {"LIVEKIT_API_KEY": livekit.key, "LIVEKIT_API_SECRET": livekit.secret}
+    settings = load_settings({"CAAL_CUES": "off", **keys}, tmp_path / "caal.toml")
+    agent = CaalAgent(settings=settings, tiers={}, warm=False)
+    session: AgentSession[None] = AgentSession(
+        llm=model, vad=None, turn_handling={"turn_detection": None}
+    )
+    said: asyncio.Queue[str] = asyncio.Queue()
+    await here.connect(livekit.url, livekit.token(room, "agent", agent=True))
+    options = room_io.RoomOptions(audio_input=False, audio_output=False)
+    await session.start(agent, room=here, room_options=options)
+    session.on("conversation_item_added", lambda event: said.put_nowait(event.item.text_content))  # pyright: ignore[reportUnknownMemberType] -- untyped there
+    try:
+        async with (
+            joined(livekit, room, "person") as person,
+            control_process(livekit, TOKEN) as address,
+            ControlClient(address, TOKEN) as control,
+        ):
+            async with asyncio.timeout(ANSWER_S):
+                while not here.remote_participants:  # noqa: ASYNC110 - LiveKit has no condition
+                    await asyncio.sleep(0.1)
+            asked = asyncio.create_task(control.announce("Tea?", room, answer="caller"))
+            async with asyncio.timeout(ANSWER_S):
+                assert await said.get() == "Tea?"
+                await person.local_participant.send_text("Yes, please.", topic="lk.chat")
+                told = await asked
+            assert (told.status, told.answer) == ("answered", "Yes, please.")
+            assert not model.requests
+    finally:
+        await session.aclose()
+        await here.disconnect()
+        await model.aclose()

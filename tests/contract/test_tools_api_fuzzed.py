@@ -8,7 +8,7 @@ import itertools
 import socket
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import httpx2
 import uvicorn
@@ -28,6 +28,7 @@ from caal_node.control.messages import (
     ToolsRequest,
     ToolSummary,
 )
+from caal_node.core.announcement import Announced, AnswerTo, NotSaid, Priority
 from tests.stand_ins.agent_rooms import AgentRooms
 from tests.stand_ins.api_fuzz import fuzz
 
@@ -52,7 +53,13 @@ TOOL = ToolSummary(
     input_schema={"type": "object"},
     offered=True,
 )
-HEARD = itertools.cycle([True, False])
+BECAME = itertools.cycle(
+    [
+        Announced("said"),
+        *(Announced("not_said", reason) for reason in get_args(NotSaid)),
+    ]
+)
+ANSWERED = itertools.cycle([Announced("answered", answer="yes"), Announced("silence")])
 START_S = 20.0
 
 
@@ -93,12 +100,12 @@ def served(app: Any) -> Iterator[str]:
             thread.join(START_S)
 
 
-async def heard_by_turns(_: str) -> bool:
-    return next(HEARD)
+async def every_way(_: str, priority: Priority, answer: AnswerTo) -> Announced:
+    return next(ANSWERED if answer == "caller" and priority != "low" else BECAME)
 
 
 def test_every_path_answers_as_it_is_described() -> None:
-    rooms = AgentRooms(every_answer, on_say=heard_by_turns)
+    rooms = AgentRooms(every_answer, on_say=every_way)
     app = make_app(Settings(control_token=SecretStr(TOKEN)), rooms)
     with served(app) as url:
         counts = fuzz(url, TOKEN, examples=12)
@@ -111,6 +118,7 @@ def test_every_path_answers_as_it_is_described() -> None:
         "POST /api/tools/search",
         "POST /reload-tools",
         "POST /say",
+        "POST /announce",
         "GET /events",
     }
     # An agent in memory has no model to change; that path's own answers are in its own tests.
@@ -137,6 +145,7 @@ async def test_the_document_describes_every_path_with_answers_errors_and_example
         ("POST", "/reload-tools"),
         ("POST", "/model"),
         ("POST", "/say"),
+        ("POST", "/announce"),
         ("GET", "/events"),
     }
     for (method, path), operation in paths.items():

@@ -17,6 +17,7 @@ from caal_node.control.messages import (
 )
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.control.rpc import METHOD, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
+from caal_node.core.announcement import Announced, AnswerTo, Priority
 from caal_node.core.events import UserSaid, to_json
 from tests.stand_ins.fake_rooms import FakeRoomEvents
 
@@ -35,7 +36,7 @@ class AgentRooms(LiveKitRooms):
         *,
         on_reload: Callable[..., Awaitable[ReloadReport]] | None = None,
         on_model: Callable[[ModelRequest], Awaitable[ModelReport]] | None = None,
-        on_say: Callable[[str], Awaitable[bool]] | None = None,
+        on_say: Callable[[str, Priority, AnswerTo], Awaitable[Announced]] | None = None,
     ) -> None:
         self.name = name
         self.asked: list[RpcRequest] = []

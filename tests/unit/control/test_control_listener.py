@@ -48,6 +48,7 @@ from caal_node.control.rpc import (
     sign_request,
     split,
 )
+from caal_node.core.announcement import Announced, AnswerTo, Priority
 from caal_node.core.errors import (
     ModelError,
     ModelLacksTools,
@@ -347,22 +348,33 @@ def test_what_is_switched_is_reported_and_what_cannot_be_is_told() -> None:
     virtual_loop.run(story())
 
 
-@pytest.mark.parametrize("heard", [True, False])
-def test_words_are_said_once_and_the_caller_learns_whether_anybody_heard_them(
-    *, heard: bool
+@pytest.mark.parametrize(
+    ("became", "report"),
+    [
+        (Announced("said"), SayReport(status="said")),
+        (
+            Announced("not_said", "nobody_there"),
+            SayReport(status="not_said", reason="nobody_there"),
+        ),
+        (Announced("answered", answer="Soon."), SayReport(status="answered", words="Soon.")),
+    ],
+)
+def test_words_are_said_once_and_the_caller_learns_what_became_of_them(
+    became: Announced, report: SayReport
 ) -> None:
     async def story() -> None:
-        said: list[str] = []
+        said: list[tuple[str, Priority, AnswerTo]] = []
 
-        async def on_say(words: str) -> bool:
-            said.append(words)
-            return heard
+        async def on_say(*asked: Any) -> Announced:
+            said.append(asked)
+            return became
 
         room = FakeRoom()
         control = listener(room, Reloads(), on_say=on_say)
         for _ in range(2):
-            assert await room.ask("1", SayRequest(text="Dinner.")) == SayReport(said=heard)
-        assert said == ["Dinner."]
+            request = SayRequest(text="Dinner?", priority="low", answer="caller")
+            assert await room.ask("1", request) == report
+        assert said == [("Dinner?", "low", "caller")]
         await control.aclose()
 
     virtual_loop.run(story())
@@ -370,8 +382,10 @@ def test_words_are_said_once_and_the_caller_learns_whether_anybody_heard_them(
 
 def test_words_wait_for_a_silence_but_not_for_ever_and_not_too_many() -> None:
     async def story() -> None:
-        async def on_say(_: str) -> bool:
-            return await asyncio.Event().wait()
+        async def on_say(_: str, priority: Priority, __: AnswerTo) -> Announced:
+            if priority != "urgent":
+                await asyncio.Event().wait()
+            return Announced("said")
 
         room = FakeRoom()
         control = listener(room, Reloads(), on_say=on_say)
@@ -380,6 +394,8 @@ def test_words_wait_for_a_silence_but_not_for_ever_and_not_too_many() -> None:
             assert asked == StillRunning()
         busy = RequestFailed(reason="busy", detail=BUSY)
         assert await room.ask("more", SayRequest(text="Dinner.")) == busy
+        fire = SayRequest(text="Fire.", priority="urgent")
+        assert await room.ask("fire", fire) == SayReport(status="said")
         await asyncio.sleep(SAY_S)
         assert await room.ask("0") == TIMEOUT
         await control.aclose()

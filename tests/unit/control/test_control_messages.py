@@ -56,6 +56,7 @@ def test_the_old_table_and_the_report_give_the_new_names(
         ModelRequest(model="m"),
         ModelRequest(model="m", api="openai", base_url="http://127.0.0.1:8080/v1"),
         SayRequest(text="Dinner is ready."),
+        SayRequest(text="Tea?", priority="urgent", answer="caller"),
         ListTools(),
         FindTools(patterns=("a", "*b*"), limit=3),
         CallTool(name="get_weather", arguments={"city": None}),
@@ -71,7 +72,8 @@ def test_a_request_is_read_back(request_: AgentRequest) -> None:
     [
         ReloadReport(tool_count=2, added=("a",), failed=("n8n",), found={"A": "a"}),
         ModelReport(model="m", api="ollama"),
-        SayReport(said=True),
+        SayReport(status="not_said", reason="no_pause"),
+        SayReport(status="answered", words="Yes."),
         ListAnswer(tools=[], failed={"n8n": "is down"}),
         CallFailure(kind="refused", message="not at night"),
     ],

@@ -9,9 +9,22 @@ from typing import Any, cast
 
 import pytest
 from livekit import rtc
+from livekit.agents import AgentTask, llm
 
+from caal_node.core.announcement import Announced, Priority
 from caal_node.core.events import CueKind
-from caal_node.room.announcer import PATIENCE_S, QUIET_S, SETTLE_S, SessionAnnouncer
+from caal_node.room.announcer import (
+    ANSWER_S,
+    LISTEN_S,
+    LOW_PATIENCE_S,
+    LOW_QUIET_S,
+    PATIENCE_S,
+    PLAYOUT_S,
+    QUIET_S,
+    SETTLE_S,
+    WORDS_S,
+    SessionAnnouncer,
+)
 from tests.stand_ins.virtual_loop import run
 
 STANDARD = rtc.ParticipantKind.PARTICIPANT_KIND_STANDARD
@@ -20,20 +33,41 @@ CUE_S = 0.9
 
 
 class Speech:
-    def __init__(self, playout_s: float) -> None:
+    """One that is heard from its beginning, unless speech synthesis fails."""
+
+    def __init__(self, session: Session, words: str) -> None:
         self.interrupted = False
-        self._playout_s = playout_s
-        self._over = False
+        self.chat_items: list[llm.ChatItem] = []
+        self._session = session
+        self._words = words
+        self._over = asyncio.Event()
+        self._task = asyncio.create_task(self._play())
+
+    async def _play(self) -> None:
+        self._session.current_speech = self
+        await asyncio.sleep(self._session.latency_s)
+        if not self._session.voiceless:
+            self._session.become("speaking")
+            await asyncio.sleep(self._session.playout_s)
+        self._end()
 
     async def wait_for_playout(self) -> None:
-        await asyncio.sleep(self._playout_s)
-        self._over = True
+        await self._over.wait()
 
     def done(self) -> bool:
-        return self._over
+        return self._over.is_set()
 
     def interrupt(self) -> None:
-        self.interrupted = self._over = True
+        self.interrupted = True
+        self._task.cancel()
+        self._end()
+
+    def _end(self) -> None:
+        if self._session.agent_state == "speaking":
+            self.chat_items.append(llm.ChatMessage(role="assistant", content=[self._words]))
+        self._session.current_speech = None
+        self._session.become("listening")
+        self._over.set()
 
 
 class Session:
@@ -42,7 +76,14 @@ class Session:
     def __init__(self) -> None:
         self.user_state = "listening"
         self.agent_state = "listening"
-        self.current_speech: object | None = None
+        self.current_speech: Any = None
+        self.current_agent: object | None = None
+        self.history = llm.ChatContext.empty()
+        self.latency_s = 0.0
+        """Seconds until the first sound of a speech."""
+        self.voiceless = False
+        """Whether speech synthesis fails."""
+        self._handlers: dict[str, list[Callable[[Any], None]]] = {}
         self.did: list[tuple[float, str]] = []
         self.speeches: list[Speech] = []
         self.closing = False
@@ -52,8 +93,35 @@ class Session:
         if self.closing:
             raise RuntimeError("AgentSession is closing, cannot use say()")
         self._note(words)
-        self.speeches.append(Speech(self.playout_s))
+        self.speeches.append(Speech(self, words))
         return self.speeches[-1]
+
+    def on(self, event: str, handler: Callable[[Any], None]) -> None:
+        self._handlers.setdefault(event, []).append(handler)
+
+    def off(self, event: str, handler: Callable[[Any], None]) -> None:
+        self._handlers[event].remove(handler)
+
+    def become(self, state: str) -> None:
+        self.agent_state = state
+        for handler in (*self._handlers.get("agent_state_changed", ()),):
+            handler(SimpleNamespace(new_state=state))
+
+    def hear(self, words: str) -> llm.ChatMessage:
+        """The person has said something, to which the model is going to be asked for a reply."""
+        message = llm.ChatMessage(role="user", content=[words])
+        self.history.items.append(message)
+        for handler in (*self._handlers.get("conversation_item_added", ()),):
+            handler(SimpleNamespace(item=message))
+        return message
+
+    @property
+    def listeners(self) -> int:
+        return sum(map(len, self._handlers.values()))
+
+    async def interrupt(self) -> None:
+        if self.current_speech is not None:
+            self.current_speech.interrupt()
 
     def generate_reply(self, *, user_input: str) -> None:
         if self.closing:
@@ -314,5 +382,274 @@ def test_somebody_who_was_there_first_counts_as_come() -> None:
             await told.wait()
         watch.cancel()
         await asyncio.gather(watch, return_exceptions=True)
+
+    run(scene())
+
+
+def later(delay_s: float, do: Callable[..., object], *with_: object) -> None:
+    asyncio.get_running_loop().call_later(delay_s, do, *with_)
+
+
+def test_what_is_urgent_comes_first_and_of_the_same_priority_what_came_first() -> None:
+    session = Session()
+    session.user_state = "speaking"
+    wanted: tuple[tuple[str, Priority], ...] = (
+        ("low", "low"),
+        ("one", "normal"),
+        ("two", "normal"),
+        ("fire", "urgent"),
+        ("smoke", "urgent"),
+    )
+
+    async def scene() -> None:
+        announcer = begun(session, None)
+        later(5, setattr, session, "user_state", "listening")
+        async with asyncio.TaskGroup() as group:
+            for words, priority in wanted:
+                group.create_task(announcer.say(words, priority))
+
+    run(scene())
+    assert [what for _, what in session.did] == ["fire", "smoke", "one", "two", "low"]
+
+
+def test_what_is_urgent_interrupts_the_agent_and_waits_for_the_person() -> None:
+    session = Session()
+    session.user_state = "speaking"
+
+    async def scene() -> None:
+        announcer = begun(session, None)
+        session.playout_s = 50.0
+        answer = Speech(session, "A long answer.")
+        await asyncio.sleep(0.1)
+        session.playout_s = 2.0
+        later(4, setattr, session, "user_state", "listening")
+        assert await announcer.say("Fire.", "urgent") == Announced("said")
+        assert answer.interrupted
+
+    run(scene())
+    ((at, _),) = session.did
+    assert at == pytest.approx(4 + QUIET_S, abs=0.3)
+
+
+def test_what_has_time_waits_for_a_longer_pause() -> None:
+    session = Session()
+
+    async def scene() -> None:
+        later(LOW_QUIET_S - 1, setattr, session, "user_state", "speaking")
+        later(LOW_QUIET_S + 1, setattr, session, "user_state", "listening")
+        assert await begun(session, None).say("News.", "low") == Announced("said")
+
+    run(scene())
+    assert session.did[0][0] >= LOW_QUIET_S + 1 + LOW_QUIET_S
+
+
+def test_what_has_time_is_not_said_where_no_pause_comes() -> None:
+    session = Session()
+    session.user_state = "speaking"
+
+    async def scene() -> None:
+        told = await begun(session, None).say("News.", "low")
+        assert told == Announced("not_said", "no_pause")
+        assert asyncio.get_running_loop().time() == pytest.approx(LOW_PATIENCE_S, abs=0.3)
+
+    run(scene())
+    assert session.did == []
+
+
+def test_what_has_time_holds_up_nothing_else() -> None:
+    session = Session()
+
+    async def scene() -> None:
+        announcer = begun(session, None)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(announcer.say("News.", "low"))
+            await asyncio.sleep(LOW_QUIET_S - 1.5)
+            group.create_task(announcer.say("Dinner."))
+
+    run(scene())
+    assert [what for _, what in session.did] == ["Dinner.", "News."]
+    assert session.did[1][0] >= session.did[0][0] + session.playout_s + LOW_QUIET_S
+
+
+@pytest.mark.parametrize("cue", ["ring", None])
+def test_a_failed_speech_synthesis_is_told(cue: CueKind | None) -> None:
+    session = Session()
+    session.voiceless = True
+
+    async def scene() -> None:
+        announcer = begun(session, Room(STANDARD))
+        assert await announcer.announce("Done.", cue=cue)  # they were there
+        assert await announcer.say("Done.") == Announced("not_said", "speech_failed")
+        told = await announcer.say("Well?", answer_to="caller")
+        assert told == Announced("not_said", "speech_failed")
+
+    run(scene())
+    assert session.listeners == 0
+
+
+def test_words_that_never_begin_are_not_said() -> None:
+    session = Session()
+    session.playout_s = 10 * PLAYOUT_S
+
+    async def scene() -> None:
+        announcer = begun(session, None)
+        later(QUIET_S + 1, setattr, session, "agent_state", "listening")
+        assert await announcer.say("Done.") == Announced("not_said", "no_pause")
+        session.become("listening")
+        assert await announcer.say("Done.") == Announced("said")  # some of it
+
+    run(scene())
+
+
+def test_the_next_words_answer_a_question_and_nothing_before_or_after_them() -> None:
+    session = Session()
+
+    async def scene() -> None:
+        announcer = begun(session, None)
+        before = session.hear("Hello.")
+        asked = asyncio.create_task(announcer.say("Tea?", answer_to="caller"))
+        await asyncio.sleep(QUIET_S / 2)
+        early = session.hear("What time is it?")
+        await asyncio.sleep(QUIET_S + session.playout_s + 1)
+        assert not asked.done()
+        assert not announcer.is_answer(session.history)
+        answer = llm.ChatMessage(role="user", content=["Yes, "])
+        # LiveKit may ask for a reply before and after the words are in the history.
+        assert announcer.is_answer(llm.ChatContext([*session.history.items, answer]))
+        answer = session.hear(" Yes, please. ")
+        assert announcer.is_answer(session.history)
+        assert await asked == Announced("answered", answer="Yes, please.")
+        assert announcer.is_answer(session.history)
+        session.hear("What time is it?")
+        assert not announcer.is_answer(session.history)
+        assert not announcer.is_answer(llm.ChatContext([before]))
+        assert not announcer.is_answer(llm.ChatContext([early]))
+        assert not announcer.is_answer(llm.ChatContext.empty())
+
+    run(scene())
+    assert session.listeners == 0
+
+
+def test_words_over_a_question_answer_it_and_those_before_its_first_sound_do_not() -> None:
+    session = Session()
+    session.playout_s = 20.0
+
+    async def scene() -> None:
+        announcer = begun(session, None)
+        asked = asyncio.create_task(announcer.say("Tea or coffee?", answer_to="caller"))
+        await asyncio.sleep(QUIET_S + 1)
+        session.speeches[0].interrupt()  # as LiveKit does where somebody speaks
+        session.hear("Tea!")
+        assert await asked == Announced("answered", answer="Tea!")
+        session.latency_s = 5.0
+        asked = asyncio.create_task(announcer.say("Tea or coffee?", answer_to="caller"))
+        await asyncio.sleep(QUIET_S + 1)
+        session.speeches[1].interrupt()
+        session.hear("What time is it?")
+        assert not announcer.is_answer(session.history)
+        assert await asked == Announced("not_said", "interrupted")
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("speaks_at", "until", "waited"),
+    [
+        (None, 0.0, ANSWER_S),
+        (ANSWER_S - 1, ANSWER_S + 3, ANSWER_S + 3 + WORDS_S),
+        (1.0, 1000.0, LISTEN_S),
+    ],
+)
+def test_an_answer_is_awaited_as_long_as_somebody_may_give_one(
+    speaks_at: float | None, until: float, waited: float
+) -> None:
+    session = Session()
+
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        asked = asyncio.create_task(begun(session, None).say("Tea?", answer_to="caller"))
+        await asyncio.sleep(QUIET_S + session.playout_s)
+        over = loop.time()
+        if speaks_at is not None:
+            later(speaks_at, setattr, session, "user_state", "speaking")
+            later(until, setattr, session, "user_state", "listening")
+        assert await asked == Announced("silence")
+        assert loop.time() - over == pytest.approx(waited, abs=0.4)
+
+    run(scene())
+    assert session.listeners == 0
+
+
+def test_a_question_is_not_asked_beside_one_of_a_tool() -> None:
+    session = Session()
+
+    class Asks(AgentTask[None]):
+        pass
+
+    async def scene() -> None:
+        session.current_agent = Asks(instructions="")
+        announcer = begun(session, None)
+        told = await asyncio.gather(
+            announcer.say("Tea?", "urgent", "caller"), announcer.say("Fire.", "urgent")
+        )
+        assert told == [Announced("not_said", "no_pause"), Announced("said")]
+
+    run(scene())
+
+
+def test_what_is_urgent_ends_a_question() -> None:
+    session = Session()
+
+    async def scene() -> None:
+        announcer = begun(session, None)
+        asked = asyncio.create_task(announcer.say("Tea?", answer_to="caller"))
+        await asyncio.sleep(QUIET_S + session.playout_s + 1)
+        assert await announcer.say("Fire.", "urgent") == Announced("said")
+        assert await asked == Announced("not_said", "interrupted")
+        session.hear("Where?")
+        assert not announcer.is_answer(session.history)
+
+    run(scene())
+    assert [what for _, what in session.did] == ["Tea?", "Fire."]
+
+
+@pytest.mark.parametrize("after_s", [0.5, QUIET_S + 1, QUIET_S + 8])
+def test_a_cancelled_question_is_over_and_the_next_is_asked(after_s: float) -> None:
+    session = Session()
+    session.playout_s = 4.0
+
+    async def scene() -> None:
+        announcer = begun(session, None)
+        asked = asyncio.create_task(announcer.say("Tea?", answer_to="caller"))
+        await asyncio.sleep(after_s)
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        assert session.listeners == 0
+        session.hear("Yes.")
+        assert not announcer.is_answer(session.history)
+        assert await announcer.say("Dinner.") == Announced("said")
+
+    run(scene())
+    assert all(speech.done() for speech in session.speeches)
+
+
+def test_a_question_is_over_with_its_session() -> None:
+    session = Session()
+
+    async def scene() -> None:
+        announcer = begun(session, None)
+        asked = asyncio.create_task(announcer.say("Tea?", answer_to="caller"))
+        later(QUIET_S + session.playout_s + 1, announcer.end)
+        assert await asked == Announced("silence")
+        assert await announcer.say("Dinner.") == Announced("not_said", "session_ended")
+
+    run(scene())
+
+
+def test_nobody_is_asked_in_an_empty_room() -> None:
+    async def scene() -> None:
+        announcer = begun(Session(), Room())
+        told = await announcer.say("Tea?", answer_to="caller")
+        assert told == Announced("not_said", "nobody_there")
 
     run(scene())
