@@ -22,6 +22,11 @@ class SystemItem:
     id: str = ""
 
 
+PIN_SAID: Final = "[PIN]"
+"""The text of what a person answers where the PIN is asked for, right or wrong: the words are kept
+nowhere. It asks for nothing by itself, so the turn goes on from the words before it."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserItem:
     """What a person said. A turn begins with it."""

@@ -6,6 +6,7 @@ in the conversation; who may call a tool is left to the tool.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import logging
@@ -15,6 +16,7 @@ import time
 import tomllib
 import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -44,26 +46,87 @@ _DIGITS: Final[Mapping[str, str]] = {
 }
 
 
-class Pin:
-    """The owner's PIN: digits, of which other words are no part ("it's one two three four"), or a
-    phrase, which has to be said as a whole and alone.
+@dataclass(frozen=True, slots=True)
+class CountedTry:
+    """What counting a try has shown."""
 
-    The tries are counted in a file, for all rooms, processes and restarts of this machine together:
-    else a new room would have new tries. Only a right PIN sets the count back.
+    may_be_compared: bool
+    """False where the PIN is locked, somebody else tries one at the same moment, or the try cannot
+    be counted."""
+    locked_s: float
+    """Seconds for which the PIN is locked from now on, if the try is wrong."""
+
+
+class PinTries:
+    """Counts the tries since the last right PIN, in a file for all rooms, processes and restarts of
+    this machine: else a new room would have new tries.
 
     Args:
-        pin: What the owner has set.
-        tries: The file, whose bytes are the tries and whose time is that of the last one.
+        file: Its bytes are the tries, and its time is that of the last one.
         now: The seconds of the clock on the wall.
     """
 
-    def __init__(self, pin: str, tries: Path, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
+        self._file: Final = file
+        self._now: Final = now
+
+    async def locked_s(self) -> float:
+        """Return for how many seconds the PIN cannot be tried."""
+        return await asyncio.to_thread(self._locked_s)
+
+    async def count(self) -> CountedTry:
+        """Count a try, before it is compared."""
+        return await asyncio.to_thread(self._count)
+
+    async def forget(self) -> None:
+        """Begin anew, as the PIN was right."""
+        try:
+            await asyncio.to_thread(self._file.unlink, missing_ok=True)
+        except OSError as error:
+            logger.error("the wrong PINs stay counted: %s", error)
+
+    def _locked_s(self) -> float:
+        try:
+            found = self._file.stat()
+        except FileNotFoundError:
+            return 0.0
+        except OSError as error:
+            logger.error("no PIN is taken, as the wrong ones cannot be counted: %s", error)
+            return LONGEST_LOCK_S
+        over = found.st_size - FREE_TRIES
+        if over < 0:
+            return 0.0
+        lock_s = min(FIRST_LOCK_S * 2.0 ** min(over, 10), LONGEST_LOCK_S)
+        return min(max(found.st_mtime + lock_s - self._now(), 0.0), lock_s)
+
+    def _count(self) -> CountedTry:
+        try:
+            # First, as a try of another room from here on gives this one a later place.
+            before = self._file.stat().st_size if self._file.exists() else 0
+            if locked_s := self._locked_s():
+                return CountedTry(False, locked_s)
+            make_private_folder(self._file.parent)
+            with open(self._file, "ab", opener=_private) as file:
+                file.write(b".")
+                file.flush()
+                place = file.tell()
+            os.utime(self._file, (self._now(), self._now()))
+        except OSError as error:
+            logger.error("a PIN is not taken, as it cannot be counted: %s", error)
+            return CountedTry(False, LONGEST_LOCK_S)
+        return CountedTry(place == before + 1, self._locked_s())
+
+
+class Pin:
+    """The owner's PIN: digits, of which other words are no part ("it's one two three four"), or a
+    phrase, which has to be said as a whole and alone."""
+
+    def __init__(self, pin: str, tries: PinTries) -> None:
         tokens = _tokens(pin)
         self._is_phrase: Final = not all(map(str.isdigit, tokens))
         self._words: Final = frozenset(tokens)
         self._hash: Final = _hash(tokens)
-        self._tries: Final = tries
-        self._now: Final = now
+        self.tries: Final = tries
 
     @classmethod
     def of(cls, settings: Settings) -> Pin | None:
@@ -80,7 +143,7 @@ class Pin:
         tokens = _tokens(pin)
         if all(map(str.isdigit, tokens)) and len(tokens) < PIN_MIN_DIGITS:
             raise ConfigError(f"CAAL_PIN: write at least {PIN_MIN_DIGITS} digits.")
-        return cls(pin, wrong_pins())
+        return cls(pin, PinTries(wrong_pins()))
 
     def is_tried(self, words: str) -> bool:
         """Say whether `words` may be meant as a PIN, right or wrong."""
@@ -97,48 +160,6 @@ class Pin:
     def _said(self, words: str) -> list[str]:
         tokens = _tokens(words) if len(words) <= MAX_READ_CHARS else []
         return tokens if self._is_phrase else [each for each in tokens if each.isdigit()]
-
-    def locked_s(self) -> float:
-        """Return for how many seconds the PIN cannot be tried."""
-        try:
-            found = self._tries.stat()
-        except FileNotFoundError:
-            return 0.0
-        except OSError as error:
-            logger.error("no PIN is taken, as the wrong ones cannot be counted: %s", error)
-            return LONGEST_LOCK_S
-        over = found.st_size - FREE_TRIES
-        if over < 0:
-            return 0.0
-        lock_s = min(FIRST_LOCK_S * 2.0 ** min(over, 10), LONGEST_LOCK_S)
-        return min(max(found.st_mtime + lock_s - self._now(), 0.0), lock_s)
-
-    def count_try(self) -> bool:
-        """Count a try before it is compared. It may not be compared where this returns False: the
-        PIN is locked, somebody else tries one at the same moment, or it cannot be counted."""
-        try:
-            # Before the file is asked for the lock-out: a try of another process that comes in
-            # between makes this one's place a later one.
-            before = self._tries.stat().st_size if self._tries.exists() else 0
-            if self.locked_s():
-                return False
-            make_private_folder(self._tries.parent)
-            with open(self._tries, "ab", opener=_private) as file:
-                file.write(b".")
-                file.flush()
-                place = file.tell()
-            os.utime(self._tries, (self._now(), self._now()))
-        except OSError as error:
-            logger.error("a PIN is not taken, as it cannot be counted: %s", error)
-            return False
-        return place == before + 1
-
-    def forget_tries(self) -> None:
-        """Set the count back, as the PIN was right."""
-        try:
-            self._tries.unlink(missing_ok=True)
-        except OSError as error:
-            logger.error("the wrong PINs stay counted: %s", error)
 
 
 def _private(path: str, flags: int) -> int:

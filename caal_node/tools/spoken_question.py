@@ -35,6 +35,7 @@ from livekit.agents import (
 from livekit.agents.voice import SpeechHandle
 from livekit.agents.voice.turn import PreemptiveGenerationOptions
 
+from caal_node.core.items import PIN_SAID
 from caal_node.core.prompt_files import read
 
 # Reads what a person answers to a call that is read back: a yes, a no, or neither.
@@ -295,12 +296,8 @@ class SpokenQuestion(AgentTask[T]):
             then()
 
 
-COVER: Final = "[PIN]"
-"""What everybody but the question gets in place of each answer to it."""
-
-
 class SecretQuestion(SpokenQuestion[T]):
-    """A question whose answers are for itself alone. `COVER` takes the place of each, a no as well,
+    """A question whose answers are for itself alone. `PIN_SAID` takes the place of each, a no as well,
     before LiveKit has it: in its logs, spans, captions and events, and in the history.
 
     Speech is covered where it comes out of speech to text. LiveKit has no such place for what is
@@ -312,6 +309,8 @@ class SecretQuestion(SpokenQuestion[T]):
         super().__init__(*args)
         self._covered: Final[list[str]] = []
         """What was said or typed, and is in no message so far."""
+        self.is_typed = False
+        """Whether the newest words were typed, and so come as a whole."""
         self._generate_reply: Any = None
         self._is_own = False
         """Whether the session's owner has put one of their own in its place."""
@@ -341,12 +340,13 @@ class SecretQuestion(SpokenQuestion[T]):
             return event
         if event.type == stt.SpeechEventType.FINAL_TRANSCRIPT:
             self._covered.append(text)
+            self.is_typed = False
         # A new one: the old one may have the words in further fields.
-        covered = stt.SpeechData(event.alternatives[0].language, COVER)
+        covered = stt.SpeechData(event.alternatives[0].language, PIN_SAID)
         return replace(event, alternatives=[covered])
 
     def words_of(self, message: llm.ChatMessage) -> str:
-        message.content[:] = [COVER]
+        message.content[:] = [PIN_SAID]
         words = " ".join(self._covered)
         self._covered.clear()
         return words
@@ -357,5 +357,6 @@ class SecretQuestion(SpokenQuestion[T]):
         words = user_input.text_content if isinstance(user_input, llm.ChatMessage) else user_input
         if words:
             self._covered.append(words)
-            user_input = COVER
+            self.is_typed = True
+            user_input = PIN_SAID
         return self._generate_reply(user_input=user_input, **options)

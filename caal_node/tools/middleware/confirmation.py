@@ -15,13 +15,14 @@ answer leaves the question (`SecretQuestion`).
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
-from livekit.agents import Agent, RunContext
+from livekit.agents import Agent, ModelSettings, RunContext, llm
 
 from caal_node.core.counted import counted
 from caal_node.core.errors import (
@@ -32,13 +33,13 @@ from caal_node.core.errors import (
     RefusedWithoutYes,
 )
 from caal_node.core.events import ConfirmationAnswer, ConfirmationAsked, ConfirmationEnded
+from caal_node.core.items import PIN_SAID
 from caal_node.tools.call_middleware import CallMiddleware, Preview, Proceed, ToolCallRequest
 from caal_node.tools.caller_of_call import caller_of
 from caal_node.tools.front_end_answers import FrontEndAnswers, room_of
-from caal_node.tools.pin import Pin
+from caal_node.tools.pin import CountedTry, Pin
 from caal_node.tools.read_back import arguments_hash, read_back, say
 from caal_node.tools.spoken_question import (
-    COVER,
     LOST_S,
     SecretQuestion,
     SpokenQuestion,
@@ -195,34 +196,55 @@ class PinQuestion(SecretQuestion[ConfirmationReply], ConfirmationQuestion):
     ) -> None:
         super().__init__(question, agent, still_there, on_asked)
         self._pin: Final = pin
-        self._may_try = False
-        """Whether the try that is under way is counted, and may be compared."""
+        self._counting: asyncio.Task[None] | None = None
+        self._counted: CountedTry | None = None
+        """What is known of the try that is under way, once it is counted."""
 
     def take(self, words: str, *, over_question: bool) -> None:
-        words = f"{self._held} {words}".strip()
+        held, self._held = self._held, ""
+        words = f"{held} {words}".strip()
         self.stop_timer("held")
         meaning = read_answer(words, self._question)
         if meaning == "correction" and not self._pin.may_be_in(words):
             self.answer(ConfirmationReply("correction", "words", words))
         elif meaning in ("no", "correction"):
-            self.answer(ConfirmationReply("no", "words", COVER))
+            self.answer(ConfirmationReply("no", "words", PIN_SAID))
         elif over_question:
             self._ask(f"{say('whole')} {self._question}")
         elif not self._still_there() or meaning == "yes" or not self._pin.is_tried(words):
-            self._ask_clearly("pin_again", COVER)
+            self._ask_clearly("pin_again", PIN_SAID)
         else:
-            self._try(words)
+            self._try(words, goes_on=bool(held))
 
-    def _try(self, words: str) -> None:
+    def _try(self, words: str, *, goes_on: bool) -> None:
+        self._held = words
+        if not goes_on:
+            self._counted = None
+            self._counting = asyncio.create_task(self._count(), name="caal-pin")
+        elif self._counted is not None:
+            self._compare(self._counted)
+
+    async def _count(self) -> None:
         # It is counted before it is compared, and once however many pieces it has: else whoever
         # leaves before a wrong one is said to be wrong could try another.
-        if not self._held:
-            self._may_try = self._pin.count_try()
-        if self._may_try and self._pin.fits(words):
-            self._pin.forget_tries()
-            self.answer(ConfirmationReply("yes", "words", COVER))
+        self._counted = await self._pin.tries.count()
+        if not self.done():
+            self._compare(self._counted)
+
+    async def llm_node(
+        self, chat_ctx: llm.ChatContext, tools: list[llm.Tool], model_settings: ModelSettings
+    ) -> AsyncGenerator[str]:
+        async for nothing in super().llm_node(chat_ctx, tools, model_settings):
+            yield nothing
+        if self._counting is not None:
+            await self._counting  # whoever waits for the turn waits for what comes of the PIN
+
+    def _compare(self, counted: CountedTry) -> None:
+        if counted.may_be_compared and self._pin.fits(self._held):
+            self.answer(ConfirmationReply("yes", "words", PIN_SAID))
+        elif self.is_typed:
+            self._take_held()
         else:
-            self._held = words
             self.start_timer("held", PIECES_S, self._take_held)
 
     def _take_held(self) -> None:
@@ -230,8 +252,8 @@ class PinQuestion(SecretQuestion[ConfirmationReply], ConfirmationQuestion):
             self.start_timer("held", PIECES_S, self._take_held)
             return
         self._held = ""
-        if self._pin.locked_s():
-            self.answer(ConfirmationReply("unclear", "words", COVER))
+        if self._counted is not None and self._counted.locked_s:
+            self.answer(ConfirmationReply("unclear", "words", PIN_SAID))
         else:
             self._ask(f"{say('pin_wrong')} {self._question}")
 
@@ -307,9 +329,9 @@ class Confirmation(CallMiddleware):
                 "The call was not made, as the person spoke before they could be asked for a yes. "
                 "Make it again if they still want it."
             )
-        if pin is not None and pin.locked_s():
+        if pin is not None and (locked_s := await pin.tries.locked_s()):
             call.note(self.name, "refused", f"{line}; the PIN is locked", began)
-            raise _locked(pin)
+            raise _locked(locked_s)
         request_id, _ = _last_said(context)
         reply = await _ask(call, context, question, named, pin)
         # What runs is what was read out, even where somebody has changed the arguments meanwhile.
@@ -317,12 +339,18 @@ class Confirmation(CallMiddleware):
         # A rule may ask for the PIN only since the person was asked.
         if reply.answer == "yes" and unchanged and (pin_line or not self._needs_pin(call)):
             call.note(self.name, "confirmed", line, began)
+            if pin is not None:
+                await pin.tries.forget()
             return await proceed()
         call.note(self.name, "refused", f"{line}; the answer: {reply.answer}", began)
         # Behind a PIN's question the history has its cover as the person's last words.
-        self._denied = _Denied(named, request_id, COVER if pin else reply.words)
-        if pin is not None and reply.answer == "unclear" and pin.locked_s():
-            raise _locked(pin)
+        self._denied = _Denied(named, request_id, PIN_SAID if pin else reply.words)
+        if (
+            pin is not None
+            and reply.answer == "unclear"
+            and (locked_s := await pin.tries.locked_s())
+        ):
+            raise _locked(locked_s)
         raise _refusal(reply, call.redact)
 
     def preview(self, call: ToolCallRequest) -> Preview:
@@ -344,8 +372,8 @@ class Confirmation(CallMiddleware):
         return last_id == denied.request_id or words == denied.words
 
 
-def _locked(pin: Pin) -> PinLocked:
-    minutes = math.ceil(pin.locked_s() / 60)
+def _locked(seconds: float) -> PinLocked:
+    minutes = math.ceil(seconds / 60)
     return PinLocked(
         "The call was not made, as the PIN was wrong too often. It can be tried again in "
         f"{counted(minutes, 'minute')}. Do not repeat the call."
