@@ -297,8 +297,8 @@ class SpokenQuestion(AgentTask[T]):
 
 
 class SecretQuestion(SpokenQuestion[T]):
-    """A question whose answers are for itself alone. `PIN_SAID` takes the place of each, a no as well,
-    before LiveKit has it: in its logs, spans, captions and events, and in the history.
+    """A question whose answers are for itself alone. `PIN_SAID` takes the place of each, a no as
+    well, before LiveKit has it: in its logs, spans, captions and events, and in the history.
 
     Speech is covered where it comes out of speech to text. LiveKit has no such place for what is
     typed, so the session's own `generate_reply`, through which every typed text comes, is covered

@@ -474,8 +474,10 @@ async def test_the_right_pin_runs_exactly_what_was_read_back(
     agent = House(tmp_path, pin)
     async with AgentConversation(agent, ScriptedModel([unlock()], "Done.")) as talk:
         assert (await talk.say("unlock it")).text == QUESTION
+        assert talk.asks_for_pin
         assert agent.opened == []
         assert (await talk.say(said)).text == "Done."
+        assert not talk.asks_for_pin
         (question,) = talk.events_of(ConfirmationAsked)
         (answer,) = talk.events_of(ConfirmationEnded)
         (ended,) = talk.events_of(ToolCallEnded)
