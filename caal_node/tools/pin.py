@@ -169,10 +169,8 @@ def _private(path: str, flags: int) -> int:
 def _tokens(text: str) -> list[str]:
     """Return the digits of a text one by one, said or written, and its other words."""
     plain = unicodedata.normalize("NFKC", text).casefold()
-    return [
-        str(int(each)) if each.isdecimal() else _DIGITS.get(each, each)
-        for each in _TOKEN.findall(plain)
-    ]
+    found: list[str] = _TOKEN.findall(plain)
+    return [str(int(each)) if each.isdecimal() else _DIGITS.get(each, each) for each in found]
 
 
 def _hash(tokens: list[str]) -> bytes:

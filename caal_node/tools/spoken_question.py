@@ -326,7 +326,7 @@ class SecretQuestion(SpokenQuestion[T]):
         if self._is_own:
             vars(self.session)["generate_reply"] = self._generate_reply
         else:
-            del vars(self.session)["generate_reply"]
+            vars(self.session).pop("generate_reply", None)
 
     async def stt_node(
         self, audio: AsyncIterable[rtc.AudioFrame], model_settings: ModelSettings
