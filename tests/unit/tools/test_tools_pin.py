@@ -526,10 +526,7 @@ async def test_the_words_of_the_answer_are_nowhere(
     assert said == ["unlock it", *[PIN_SAID] * 3, "thanks"]
 
 
-async def test_a_wrong_pin_too_often_locks_the_next_call_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(confirmation_question, "PIECES_S", 0.01)
+async def test_a_wrong_pin_too_often_locks_the_next_call_too(tmp_path: Path) -> None:
     agent = House(tmp_path)
     model = ScriptedModel([unlock()], "It is locked.", [unlock()], "It still is.")
     happened = asyncio.Event()
