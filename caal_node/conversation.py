@@ -38,6 +38,7 @@ from caal_node.core.events import (
 )
 from caal_node.factories import session_llm, text_session
 from caal_node.models.llm import LLM
+from caal_node.tools.spoken_question import SecretQuestion
 
 logger = logging.getLogger("caal_node")
 
@@ -145,6 +146,11 @@ class Conversation:
     def history(self) -> Sequence[llm.ChatItem]:
         """The conversation as LiveKit keeps it."""
         return self.session.history.items
+
+    @property
+    def asks_for_pin(self) -> bool:
+        """Whether the next words answer a question for the PIN, and are to be shown nowhere."""
+        return self._session is not None and isinstance(self._session.current_agent, SecretQuestion)
 
     async def open(self) -> None:
         """Connect the agent with its tools and its model. The first `say` does it, too.

@@ -31,7 +31,7 @@ from livekit.agents import APIConnectionError
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.history import DummyHistory, FileHistory, History, InMemoryHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 from rich.console import Console
 
@@ -209,6 +209,7 @@ class TypedPrompt:
     """Asks a person at a terminal for one line after the other."""
 
     def __init__(self, history: History, words: Callable[[str], Sequence[str]]) -> None:
+        self._hidden: PromptSession[str] = PromptSession(history=DummyHistory())
         self._session: PromptSession[str] = PromptSession(
             history=history,
             completer=ChatCompleter(words),
@@ -217,16 +218,21 @@ class TypedPrompt:
             enable_suspend=True,  # Ctrl-Z
         )
 
-    async def line(self) -> str | None:
+    async def line(self, *, hidden: bool = False) -> str | None:
         """Return the line that is typed next, or None where Ctrl-C is pressed instead.
 
-        What is printed meanwhile appears above it.
+        What is printed meanwhile appears above it. A `hidden` one is shown as stars, and is not
+        kept.
 
         Raises:
             EOFError: Ctrl-D was pressed, or the terminal was closed.
         """
         try:
             with patch_stdout(raw=True):
+                if hidden:
+                    return await self._hidden.prompt_async(
+                        PROMPT, is_password=True, handle_sigint=False
+                    )
                 return await self._session.prompt_async(PROMPT, handle_sigint=False)
         except KeyboardInterrupt:  # a key, and no signal, while a line is typed
             return None
@@ -482,6 +488,11 @@ class _Chat:
             raise ModelUnreachable(sentence(problem))
         return f"the model's reply failed: {reply_problem(self._commands.settings, failure)}"
 
+    @property
+    def asks_for_pin(self) -> bool:
+        """Whether the next line is the PIN."""
+        return self._conversation.asks_for_pin
+
     def cancel_calls(self) -> None:
         """End the tools of the turn under way, which cancelling `say` leaves to go on."""
         self._conversation.agent.cancel_calls()
@@ -506,9 +517,9 @@ async def _run_typed(chat: _Chat, commands: ChatCommands, transcript: TerminalTr
     prompt = TypedPrompt(history, commands.words)
     with CtrlC.taken() as ctrl_c:
         while ctrl_c.presses < LAST_PRESS:
-            before = ctrl_c.presses
+            before, hidden = ctrl_c.presses, chat.asks_for_pin
             try:
-                line = await ctrl_c.during(prompt.line())
+                line = await ctrl_c.during(prompt.line(hidden=hidden))
             except EOFError:
                 return 0
             if line is None:
@@ -518,6 +529,9 @@ async def _run_typed(chat: _Chat, commands: ChatCommands, transcript: TerminalTr
                 continue
             ctrl_c.presses = 0
             line = line.strip()[:MAX_LINE_CHARS]
+            if hidden and not chat.asks_for_pin:
+                transcript.print_note("The question is over, and nobody has got that line.")
+                continue
             if commands.is_command(line):
                 if await ctrl_c.during(commands.run(line)) is False:
                     return 0

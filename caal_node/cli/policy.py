@@ -23,8 +23,17 @@ from caal_node.tools.call_middleware import CallMiddleware, Preview, ToolCallReq
 from caal_node.tools.middleware.policy_check import PolicyChecks
 from caal_node.tools.table import ToolEntry
 
-_VERDICTS: Final[Mapping[str, str]] = {"confirm": "needs a yes", "dry_run": "is only reported"}
-_STYLES: Final[Mapping[str, str]] = {"deny": "red", "confirm": "yellow", "dry_run": "cyan"}
+_VERDICTS: Final[Mapping[str, str]] = {
+    "confirm": "needs a yes",
+    "pin": "needs the PIN",
+    "dry_run": "is only reported",
+}
+_STYLES: Final[Mapping[str, str]] = {
+    "deny": "red",
+    "confirm": "yellow",
+    "pin": "yellow",
+    "dry_run": "cyan",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,12 @@ _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
 _THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
 TOKEN_MIN_CHARS: Final = 16
 """64 bits, where they are random hexadecimal digits. `mcp-bridge serve` wants as many."""
+PIN_MIN_DIGITS: Final = 4
+"""10,000 PINs, of which at most 24 a day can be tried: see `caal_node.tools.pin`."""
+PIN_MIN_LETTERS: Final = 6
+"""Letters of a phrase: one short word, which nobody says by chance."""
+PIN_MAX: Final = 64
+"""Letters or digits. A longer phrase is not recognised from speech as a whole."""
 EMBEDDED: Final = "embedded"
 """Stands for the address of the engine that this node runs itself."""
 EMBEDDED_MODEL: Final = "qwen2.5-coder-0.5b-instruct-q4_k_m"
@@ -154,6 +160,17 @@ def _token(value: SecretStr) -> SecretStr:
         )
     if not token.isascii() or not token.isprintable():
         raise ValueError("a header cannot hold it; make one with: openssl rand -hex 32")
+    return value
+
+
+def _pin(value: SecretStr) -> SecretStr:
+    letters = [char for char in value.get_secret_value() if char.isalnum()]
+    fewest = PIN_MIN_DIGITS if all(char.isdigit() for char in letters) else PIN_MIN_LETTERS
+    if not fewest <= len(letters) <= PIN_MAX:
+        raise ValueError(
+            f"write {PIN_MIN_DIGITS} to {PIN_MAX} digits, or a phrase of {PIN_MIN_LETTERS} to "
+            f"{PIN_MAX} letters"
+        )
     return value
 
 
@@ -310,6 +327,9 @@ class Settings(BaseModel):
     ] = Policy()
     """What may be called, and by whom; see docs/safety.md."""
     # A policy that cannot be read is one with faults, and no error: reading goes on with it.
+    pin: Annotated[SecretStr, AfterValidator(_pin)] | None = None
+    """The PIN, digits or a phrase, of the calls whose rule says `then = "pin"`. It is better kept
+    in .env than here. See docs/safety.md."""
     mcp_servers: Path = Path(MCP_SERVERS)
     """The file of MCP servers; see docs/mcp.md."""
     mcp_path: Path | None = None
@@ -439,8 +459,11 @@ class Settings(BaseModel):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The values of the keys and tokens that the settings name; `n8n_auth` has its own."""
-        found = [getattr(self, name) for name in SECRETS]
+        """The values of the keys and tokens that the settings name; `n8n_auth` has its own.
+
+        The PIN is none of them: whoever sees which four digits become `***` would know it.
+        """
+        found = [getattr(self, name) for name in SECRETS - {"pin"}]
         return tuple(each.get_secret_value() for each in found if isinstance(each, SecretStr))
 
     @property

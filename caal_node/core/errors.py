@@ -25,7 +25,8 @@
         │   ├── ToolOutside     CAAL_NETWORK does not allow the address that it needs
         │   ├── CallLimitReached  it ran as often as the owner allows, or failed too often
         │   ├── NotConfirmed        the person who was asked has not said yes
-        │   │   └── CallCorrected       the person has said what they want in its place
+        │   │   ├── CallCorrected       the person has said what they want in its place
+        │   │   └── PinLocked           the PIN was wrong too often, and is not asked for now
         │   └── ConfirmationNeeded  nobody is there who could be asked for a yes
         ├── ToolTimeout         the deadline passed
         ├── ToolUnavailable     the tool's server cannot be reached
@@ -197,6 +198,10 @@ class NotConfirmed(ToolRefused):
 
 class CallCorrected(NotConfirmed):
     spoken = ""  # nothing is to be said, as the model is to make the call that is wanted
+
+
+class PinLocked(NotConfirmed):
+    spoken = "pin_locked"
 
 
 class ConfirmationNeeded(ToolRefused):

@@ -83,6 +83,8 @@ class ConfirmationAsked:
     """The question, as it is said."""
     arguments_hash: str
     """It stands for the tool and all of the call's arguments."""
+    pin: bool = False
+    """Whether only the PIN is a yes, and no button."""
 
 
 @dataclass(frozen=True, slots=True)

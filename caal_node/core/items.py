@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from caal_node.core.tool_spec import Example, ToolSchema
 
@@ -20,6 +20,11 @@ class SystemItem:
 
     text: str
     id: str = ""
+
+
+PIN_SAID: Final = "[PIN]"
+"""The text of what a person answers where the PIN is asked for, right or wrong: the words are kept
+nowhere. It asks for nothing by itself, so the turn goes on from the words before it."""
 
 
 @dataclass(frozen=True, slots=True)

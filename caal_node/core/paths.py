@@ -54,6 +54,11 @@ def mcp_inputs() -> Path:
     return state_folder() / "mcp-inputs.json"
 
 
+def wrong_pins() -> Path:
+    """Return the file that counts the wrong PINs since the last right one."""
+    return state_folder() / "wrong-pins"
+
+
 def worker_metrics(port: int) -> Path:
     """Return the folder in which the rooms' processes of a worker leave their counts."""
     return state_folder() / f"metrics-{port}"

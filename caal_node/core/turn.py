@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Generic, TypeVar
 
-from caal_node.core.items import CallItem, ResultItem, UserItem, WindowItem
+from caal_node.core.items import PIN_SAID, CallItem, ResultItem, UserItem, WindowItem
 
 _NOBODYS_WORDS: Final = UserItem("")
 
@@ -90,4 +90,5 @@ class Turn(Generic[T]):
                 yield item
 
     def _is_said(self, place: int) -> bool:
-        return isinstance(self.items[place], UserItem)
+        item = self.items[place]
+        return isinstance(item, UserItem) and item.text != PIN_SAID

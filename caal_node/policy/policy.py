@@ -9,7 +9,7 @@ read from `caal.toml` (`caal_node.policy.reader`) or written in code:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -128,7 +128,7 @@ class Policy:
         judged = self._by_rules(known, caller)
         if self.faults and judged.action != "deny" and not _surely_reads(spec, known.effect):
             return Judgement("deny", self.faults[0], known.effect)
-        if self.dry_run and judged.action in ("allow", "confirm"):
+        if self.dry_run and judged.action in ("allow", "confirm", "pin"):
             line = self.lines.get("dry_run", "dry_run")
             return Judgement("dry_run", line, known.effect, judged.is_personal)
         return judged
@@ -147,6 +147,16 @@ class Policy:
             if matcher.rule.then != "deny":
                 return False
         return self._action_by_mode(known.effect) == "deny"
+
+    def without_pin(self) -> Policy:
+        """Return the policy where no PIN is set: each rule that asks for one is a fault."""
+        faults = [
+            f"{rule.line}, tools.rules.then: a PIN is asked for, and none is set; set CAAL_PIN in "
+            '.env, or write then = "confirm"'
+            for rule in self.rules
+            if rule.then == "pin"
+        ]
+        return replace(self, faults=(*self.faults, *faults)) if faults else self
 
     def effect_of(self, exposed: str, spec: ToolSpec) -> tuple[Effect, str]:
         """Return a tool's effect, and the line that gave it; "" where its source did."""

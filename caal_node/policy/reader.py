@@ -49,6 +49,7 @@ _THEN: Final[Mapping[str, Action]] = {
     "allow": "allow",
     "deny": "deny",
     "confirm": "confirm",
+    "pin": "pin",
     "dry-run": "dry_run",
 }
 _WORDS: Final[Mapping[str, Sequence[str]]] = {

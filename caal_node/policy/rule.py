@@ -96,8 +96,9 @@ def _one_covers(wide: str, narrow: str) -> bool:
     return is_character and len(wide) > 1 and AnyOf([wide]).fits(narrow)
 
 
-Action: TypeAlias = Literal["allow", "deny", "confirm", "dry_run"]
-"""What becomes of a call: it runs, is refused, waits for a person's yes, or is only told of."""
+Action: TypeAlias = Literal["allow", "deny", "confirm", "pin", "dry_run"]
+"""What becomes of a call: it runs, is refused, waits for a person's yes or PIN, or is only told
+of."""
 
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
 TOOL_CONDITIONS: Final = ("tools", "tier", "server", "effect", "annotation")

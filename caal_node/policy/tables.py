@@ -44,8 +44,8 @@ class RuleTable(GivenTable):
     """Where the call comes from."""
     attributes: dict[str, _Glob] | None = None
     """Attributes that the participant must have, with a glob for the value of each."""
-    then: Literal["allow", "deny", "confirm", "dry-run"]
-    """What becomes of the call."""
+    then: Literal["allow", "deny", "confirm", "pin", "dry-run"]
+    """What becomes of the call. pin: it needs a yes and the PIN of CAAL_PIN."""
 
 
 class LimitTable(GivenTable):

@@ -17,20 +17,25 @@ import tomllib
 import unicodedata
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
+from livekit import rtc
 from livekit.agents import (
+    NOT_GIVEN,
     Agent,
     AgentTask,
     ModelSettings,
+    NotGivenOr,
     TurnHandlingOptions,
     UserStateChangedEvent,
     llm,
+    stt,
 )
 from livekit.agents.voice import SpeechHandle
 from livekit.agents.voice.turn import PreemptiveGenerationOptions
 
+from caal_node.core.items import PIN_SAID
 from caal_node.core.prompt_files import read
 
 # Reads what a person answers to a call that is read back: a yes, a no, or neither.
@@ -179,6 +184,10 @@ class SpokenQuestion(AgentTask[T]):
     def ask_again(self) -> None:
         """Ask once more, as what was spoken over the question has reached nobody."""
 
+    def words_of(self, message: llm.ChatMessage) -> str:
+        """Return the person's words that a message stands for."""
+        return message.text_content or ""
+
     def heard_out(self) -> None:
         """Note that the question has been said, or broken off by the person."""
 
@@ -251,7 +260,7 @@ class SpokenQuestion(AgentTask[T]):
     def _keep(self, message: llm.ChatMessage) -> None:
         if message.id in self._taken or message.id in self._untaken:
             return
-        self._untaken[message.id] = message.text_content or ""
+        self._untaken[message.id] = self.words_of(message)
         self._spoke_over = False
         self._over_question |= self.being_said
 
@@ -285,3 +294,69 @@ class SpokenQuestion(AgentTask[T]):
     def _run_unless_done(self, then: Any) -> None:
         if not self.done():
             then()
+
+
+class SecretQuestion(SpokenQuestion[T]):
+    """A question whose answers are for itself alone. `PIN_SAID` takes the place of each, a no as
+    well, before LiveKit has it: in its logs, spans, captions and events, and in the history.
+
+    Speech is covered where it comes out of speech to text. LiveKit has no such place for what is
+    typed, so the session's own `generate_reply`, through which every typed text comes, is covered
+    while the question is open.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._covered: Final[list[str]] = []
+        """What was said or typed, and is in no message so far."""
+        self.is_typed = False
+        """Whether the newest words were typed, and so come as a whole."""
+        self._generate_reply: Any = None
+        self._is_own = False
+        """Whether the session's owner has put one of their own in its place."""
+
+    async def on_enter(self) -> None:
+        self._generate_reply = self.session.generate_reply
+        self._is_own = "generate_reply" in vars(self.session)
+        vars(self.session)["generate_reply"] = self._reply_to_cover
+        await super().on_enter()
+
+    async def on_exit(self) -> None:
+        await super().on_exit()
+        if self._is_own:
+            vars(self.session)["generate_reply"] = self._generate_reply
+        else:
+            vars(self.session).pop("generate_reply", None)
+
+    async def stt_node(
+        self, audio: AsyncIterable[rtc.AudioFrame], model_settings: ModelSettings
+    ) -> AsyncGenerator[stt.SpeechEvent]:
+        async for event in Agent.default.stt_node(self, audio, model_settings):
+            yield self.cover(event)
+
+    def cover(self, event: stt.SpeechEvent) -> stt.SpeechEvent:
+        """Return an event of speech to text without its words, which are kept for the question."""
+        if not event.alternatives or not (text := event.alternatives[0].text):
+            return event
+        if event.type == stt.SpeechEventType.FINAL_TRANSCRIPT:
+            self._covered.append(text)
+            self.is_typed = False
+        # A new one: the old one may have the words in further fields.
+        covered = stt.SpeechData(event.alternatives[0].language, PIN_SAID)
+        return replace(event, alternatives=[covered])
+
+    def words_of(self, message: llm.ChatMessage) -> str:
+        message.content[:] = [PIN_SAID]
+        words = " ".join(self._covered)
+        self._covered.clear()
+        return words
+
+    def _reply_to_cover(
+        self, *, user_input: NotGivenOr[str | llm.ChatMessage] = NOT_GIVEN, **options: Any
+    ) -> SpeechHandle:
+        words = user_input.text_content if isinstance(user_input, llm.ChatMessage) else user_input
+        if words:
+            self._covered.append(words)
+            self.is_typed = True
+            user_input = PIN_SAID
+        return self._generate_reply(user_input=user_input, **options)

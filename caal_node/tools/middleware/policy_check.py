@@ -123,6 +123,8 @@ class PolicyCheck(CallMiddleware):
         read: Reads the policy anew, in a thread; None keeps the one that is given.
         asks: Whether a middleware behind this one asks for a person's yes where `needs_yes` says
             so. Without one, such calls are refused.
+        asks_pin: Whether it asks for the PIN where `needs_pin` says so. Without one, a rule that
+            wants the PIN is a fault of the policy.
         runs_dry: Whether one behind this one answers in place of the tool where `is_dry` says so.
             Without one, such calls are refused.
     """
@@ -135,14 +137,17 @@ class PolicyCheck(CallMiddleware):
         read: Callable[[], Policy] | None = None,
         *,
         asks: bool = False,
+        asks_pin: bool = False,
         runs_dry: bool = False,
     ) -> None:
-        self.policy = policy
+        self.policy = policy if asks_pin else policy.without_pin()
         """What is asked now. The owner may replace it; a change holds from the next call on."""
         self._read: Final = read
         self._left_to_others: Final[set[Action]] = {"allow"}
         if asks:
             self._left_to_others.add("confirm")
+        if asks_pin:
+            self._left_to_others.add("pin")
         if runs_dry:
             self._left_to_others.add("dry_run")
         self._log()
@@ -164,7 +169,10 @@ class PolicyCheck(CallMiddleware):
         judged = self._judge(call)
         if judged.action == "allow":
             return
-        known = any(each.by == self.name and each.line == judged.line for each in call.decisions)
+        # What is denied now was not when it was judged first, even if that line said so.
+        known = judged.action != "deny" and any(
+            each.by == self.name and each.line == judged.line for each in call.decisions
+        )
         confirmed = any(each.verdict == "confirmed" for each in call.decisions)
         if not known and not (judged.action == "confirm" and confirmed):
             call.note(self.name, "refused", judged.line, time.perf_counter())
@@ -180,7 +188,12 @@ class PolicyCheck(CallMiddleware):
     def needs_yes(self, call: ToolCallRequest) -> str:
         """Return the line for which a person has to say yes to a call; "" where none does."""
         judged = self._judge(call)
-        return judged.line if judged.action == "confirm" else ""
+        return judged.line if judged.action in ("confirm", "pin") else ""
+
+    def needs_pin(self, call: ToolCallRequest) -> str:
+        """Return the line for which a call needs the PIN as its yes; "" where it needs none."""
+        judged = self._judge(call)
+        return judged.line if judged.action == "pin" else ""
 
     def asked_from_outside(self, call: ToolCallRequest) -> str:
         """Return why a call needs a yes as only a tool's words have asked for it, else ""."""
@@ -220,7 +233,8 @@ class PolicyCheck(CallMiddleware):
         if self._read is None:
             return
         try:
-            self.policy = await asyncio.to_thread(self._read)
+            policy = await asyncio.to_thread(self._read)
+            self.policy = policy if "pin" in self._left_to_others else policy.without_pin()
         except ConfigError as error:
             self.policy = replace(self.policy, faults=(str(error),))
         self._log()
@@ -231,10 +245,11 @@ class PolicyCheck(CallMiddleware):
     def _refusal(self, entry: ToolEntry, judged: Judgement) -> ToolRefused:
         """Return the error that the model reads, in the kind whose sentence a person hears."""
         tool = entry.exposed
-        if judged.action == "confirm":
+        if judged.action in ("confirm", "pin"):
+            what = "PIN" if judged.action == "pin" else "yes"
             return RefusedWithoutYes(
-                f"{tool} was not called: it needs a person's yes, which cannot be asked for here. "
-                "Say so, and do not call it again."
+                f"{tool} was not called: it needs a person's {what}, which cannot be asked for "
+                "here. Say so, and do not call it again."
             )
         if judged.action == "dry_run":
             return ToolRefused(f"{tool} was not called, as nothing is called for now. Say so.")

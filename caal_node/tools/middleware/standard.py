@@ -14,6 +14,7 @@ from caal_node.tools.middleware.dry_run import DRY_RUN, DryRun
 from caal_node.tools.middleware.limits import CallLimits
 from caal_node.tools.middleware.policy_check import PolicyCheck
 from caal_node.tools.middleware.second_look import OtherModel, SecondLook, doubted
+from caal_node.tools.pin import Pin
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -25,11 +26,19 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
     2. Limits refuse what was called too often.
     3. A dry run answers in place of the tool, and nobody is asked about what will not be done.
     4. What may be meant otherwise is looked at once more.
-    5. A person is asked for a yes.
+    5. A person is asked for a yes, or for the PIN.
+
+    Raises:
+        ConfigError: The PIN cannot be used as one.
     """
     source = settings.tools.source
+    pin = Pin.of(settings)
     policy = PolicyCheck(
-        settings.tools, partial(policy_in, source) if source else None, asks=True, runs_dry=True
+        settings.tools,
+        partial(policy_in, source) if source else None,
+        asks=True,
+        asks_pin=pin is not None,
+        runs_dry=True,
     )
     return [
         policy,
@@ -37,7 +46,9 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
         DryRun(lambda call: dry_run_line(settings) or policy.is_dry(call)),
         SecondLook(policy.looks_twice, OtherModel(settings, policy)),
         Confirmation(
-            lambda call: policy.needs_yes(call) or policy.asked_from_outside(call) or doubted(call)
+            lambda call: policy.needs_yes(call) or policy.asked_from_outside(call) or doubted(call),
+            policy.needs_pin,
+            pin,
         ),
     ]
 

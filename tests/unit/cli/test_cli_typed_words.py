@@ -8,12 +8,15 @@ import stat
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.application import create_app_session
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
 
 from caal_node.cli import completion
-from caal_node.cli.chat import KEPT_BYTES, ChatCompleter, open_history
+from caal_node.cli.chat import KEPT_BYTES, ChatCompleter, TypedPrompt, open_history
 from caal_node.cli.tools import resolve_tool
 from caal_node.config.env_file import read_env_file, read_env_files
 from caal_node.config.settings import load_settings
@@ -66,6 +69,16 @@ def test_a_history_that_vanishes_stops_nothing(tmp_path: Path) -> None:
     path.parent.rmdir()
     history.store_string("a line")
     assert list(history.load_history_strings()) == []
+
+
+async def test_a_hidden_line_is_not_kept_and_others_are() -> None:
+    history = InMemoryHistory()
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        prompt = TypedPrompt(history, lambda _: ())
+        for words, hidden in (("unlock it", False), ("1234", True), ("thanks", False)):
+            keys.send_text(f"{words}\r")
+            assert await prompt.line(hidden=hidden) == words
+    assert history.get_strings() == ["unlock it", "thanks"]
 
 
 @pytest.mark.parametrize(
