@@ -64,8 +64,9 @@ export interface Agent {
 export interface Question {
   readonly words: string;
   readonly hash: string;
-  /** What the button has sent; null before. */
-  readonly sent: { readonly yes: boolean; readonly at: number } | null;
+  readonly pin: boolean;
+  /** When a button has sent an answer; null before. */
+  readonly sentAt: number | null;
   readonly answer: Answer | null;
   readonly by: AnsweredBy;
 }
@@ -211,7 +212,7 @@ export type Action =
   | { type: "agent"; agent: Agent; at: number }
   | { type: "microphone"; microphone: Microphone }
   | { type: "sound_blocked"; blocked: boolean }
-  | { type: "answering"; key: string; yes: boolean; at: number }
+  | { type: "answering"; key: string; at: number }
   | { type: "answer_failed"; key: string }
   | { type: "filled_in"; key: string; at: number }
   | { type: "form_failed"; key: string };
@@ -299,11 +300,11 @@ export function reduce(state: Conversation, action: Action): Conversation {
     case "answering":
       return withQuestion(state, action.key, (question) =>
         question.answer === null
-          ? { ...question, sent: { yes: action.yes, at: action.at } }
+          ? { ...question, sentAt: action.at }
           : question,
       );
     case "answer_failed":
-      return withQuestion(state, action.key, (question) => ({ ...question, sent: null }));
+      return withQuestion(state, action.key, (question) => ({ ...question, sentAt: null }));
     case "filled_in":
       return withForm(state, action.key, (form) => ({ ...form, sentAt: action.at, failed: false }));
     case "form_failed":
@@ -454,9 +455,9 @@ function happened(state: Conversation, event: Incoming, at: number): Conversatio
     }
     case "confirmation_asked": {
       const [known, call] = callOf(state, event, at);
-      const { words, hash } = event;
+      const { words, hash, pin } = event;
       if (call.outcome !== null || call.question?.hash === hash) return state;
-      const question: Question = { words, hash, sent: null, answer: null, by: "" };
+      const question: Question = { words, hash, pin, sentAt: null, answer: null, by: "" };
       return withNews(withCall(known, { ...call, question }), { kind: "question", text: words });
     }
     case "confirmation_ended": {

@@ -79,7 +79,15 @@ export type Incoming =
       total: number | null;
       message: string;
     }
-  | { type: "confirmation_asked"; callId: string; tool: string; words: string; hash: string }
+  | {
+      type: "confirmation_asked";
+      callId: string;
+      tool: string;
+      words: string;
+      hash: string;
+      /** Whether only the PIN is a yes. */
+      pin: boolean;
+    }
   | { type: "confirmation_ended"; callId: string; tool: string; answer: Answer; by: AnsweredBy }
   | {
       type: "question_asked";
@@ -241,7 +249,7 @@ function readFields(fields: Fields): Incoming | null {
       const hash = id(fields.arguments_hash);
       const words = line(fields.words, WORDS_CHARS);
       if (!callId || !tool || !hash || !words) return null;
-      return { type: "confirmation_asked", callId, tool, words, hash };
+      return { type: "confirmation_asked", callId, tool, words, hash, pin: fields.pin === true };
     }
     case "confirmation_ended":
       if (!callId) return null;

@@ -9,6 +9,7 @@ import {
   MediaDeviceFailure,
   type Participant,
   RemoteAudioTrack,
+  type RemoteParticipant,
   type RemoteTrack,
   Room,
   RoomEvent,
@@ -65,6 +66,9 @@ interface Meter {
   calculateVolume(): number;
   cleanup(): Promise<void>;
 }
+
+/** What a button sends for a call that waits for a person. */
+export type CallAnswer = { readonly yes: boolean } | { readonly pin: string };
 
 export class VoiceRoom {
   private readonly room: Room;
@@ -155,15 +159,16 @@ export class VoiceRoom {
     await this.sendText(text, CHAT);
   }
 
-  async answer(callId: string, hash: string, yes: boolean): Promise<void> {
-    const message = JSON.stringify({ call_id: callId, arguments_hash: hash, yes });
-    await this.sendText(message, CONFIRM);
+  /** Answer a call that waits. */
+  async answer(callId: string, hash: string, answer: CallAnswer): Promise<void> {
+    const message = JSON.stringify({ call_id: callId, arguments_hash: hash, ...answer });
+    await this.confirm(message);
   }
 
   /** Answer what a server asks; null refuses. */
   async fillIn(callId: string, questionId: string, content: FormContent | null): Promise<void> {
     const message = JSON.stringify({ call_id: callId, question_id: questionId, content });
-    await this.sendText(message, CONFIRM);
+    await this.confirm(message);
   }
 
   /** Use a device from now on; "" is the default of the system. */
@@ -194,11 +199,26 @@ export class VoiceRoom {
   }
 
   /** `LocalParticipant.sendText` makes ids in a way that browsers have on secure origins only. */
-  private async sendText(text: string, topic: string): Promise<void> {
+  /** Send to the agent alone what others in the room must not read, such as a PIN. */
+  private async confirm(message: string): Promise<void> {
+    const agents = this.agents().map((each) => each.identity);
+    if (agents.length === 0) throw new Error("no agent is in the room");
+    await this.sendText(message, CONFIRM, agents);
+  }
+
+  private agents(): RemoteParticipant[] {
+    return [...this.room.remoteParticipants.values()].filter((each) => each.isAgent);
+  }
+
+  private async sendText(text: string, topic: string, to?: string[]): Promise<void> {
     const streamId = [...crypto.getRandomValues(new Uint8Array(16))]
       .map((byte) => byte.toString(16).padStart(2, "0"))
       .join("");
-    const writer = await this.room.localParticipant.streamText({ topic, streamId });
+    const writer = await this.room.localParticipant.streamText({
+      topic,
+      streamId,
+      ...(to ? { destinationIdentities: to } : {}),
+    });
     await writer.write(text);
     await writer.close();
   }
@@ -279,7 +299,7 @@ export class VoiceRoom {
   }
 
   private agentMayHaveChanged(): void {
-    const agents = [...this.room.remoteParticipants.values()].filter((each) => each.isAgent);
+    const agents = this.agents();
     const agent: Participant | undefined =
       agents.find((each) => "lk.agent.state" in each.attributes) ?? agents[0];
     const attributes = agent?.attributes ?? {};

@@ -8,7 +8,7 @@ import {
   reduce,
 } from "./conversation";
 import { readEvent } from "./incoming";
-import { type FormContent, JoinError, type Levels, type RoomListener, VoiceRoom } from "./room";
+import { type CallAnswer, type FormContent, JoinError, type Levels, type RoomListener, VoiceRoom } from "./room";
 import { Server, ServerError } from "./server";
 import { loadSettings, saveSettings, type Settings } from "./settings";
 
@@ -44,7 +44,7 @@ export interface Actions {
   startSound(): void;
   setSettings(settings: Settings): void;
   send(text: string): Promise<boolean>;
-  answer(key: string, yes: boolean): void;
+  answer(key: string, answer: CallAnswer): void;
   /** Answer what a server asks; null refuses. */
   fillIn(key: string, content: FormContent | null): void;
   readonly levels: () => Levels;
@@ -176,12 +176,12 @@ export class Session implements Actions {
     return true;
   }
 
-  answer(key: string, yes: boolean): void {
+  answer(key: string, answer: CallAnswer): void {
     const call = this.view.conversation.calls.get(key);
     const { room } = this;
     if (!room || !call?.question) return;
-    this.act({ type: "answering", key, yes, at: Date.now() });
-    room.answer(call.callId, call.question.hash, yes).catch(() => {
+    this.act({ type: "answering", key, at: Date.now() });
+    room.answer(call.callId, call.question.hash, answer).catch(() => {
       this.act({ type: "answer_failed", key });
     });
   }

@@ -1,7 +1,7 @@
 /** The card of one tool call: what it does, how far it is, how it ended, and its question. */
 
 import type { JSX } from "preact";
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 
 import { type Call, type Form, isAsking, type Question } from "../conversation";
 import { toolWords } from "../incoming";
@@ -128,27 +128,43 @@ function QuestionBox(props: {
 }): JSX.Element {
   const texts = useTexts();
   const { call, question, actions } = props;
-  const now = useNow(question.sent !== null, 1_000);
+  const now = useNow(question.sentAt !== null, 1_000);
+  const [pin, setPin] = useState("");
   const box = useRef<HTMLDivElement>(null);
   useFocusKept(box, ".call");
-  const isSent = question.sent !== null && now - question.sent.at < ANSWER_LATE_MS;
+  const isSent = question.sentAt !== null && now - question.sentAt < ANSWER_LATE_MS;
   return (
     <div class="question" role="group" aria-label={texts.questionTitle} ref={box}>
       <p class="question-words">{question.words}</p>
-      <div class="question-buttons">
-        <button
-          type="button"
-          class="button primary"
-          disabled={isSent}
-          onClick={() => actions.answer(call.key, true)}
-        >
-          {texts.yes}
+      <form
+        class="question-buttons"
+        onSubmit={(event) => {
+          event.preventDefault();
+          actions.answer(call.key, question.pin ? { pin } : { yes: true });
+          setPin("");
+        }}
+      >
+        {question.pin && (
+          <input
+            type="password"
+            class="input"
+            autocomplete="off"
+            maxLength={64}
+            required
+            aria-label={texts.pin}
+            placeholder={texts.pin}
+            value={pin}
+            onInput={(event) => setPin(event.currentTarget.value)}
+          />
+        )}
+        <button type="submit" class="button primary" disabled={isSent}>
+          {question.pin ? texts.sendPin : texts.yes}
         </button>
         <button
           type="button"
           class="button"
           disabled={isSent}
-          onClick={() => actions.answer(call.key, false)}
+          onClick={() => actions.answer(call.key, { yes: false })}
         >
           {texts.no}
         </button>
@@ -157,7 +173,7 @@ function QuestionBox(props: {
             {texts.answerSent}
           </span>
         )}
-      </div>
+      </form>
     </div>
   );
 }
