@@ -446,8 +446,8 @@ class Lists(ConfiguredToolset):
             where = "there" if added else f"on the {which.name} list"
             sentences.append(f"{_capital(spoken_list(already))} {verb} {where} already.")
         value = {"list": which.name, "added": list(added), "was_there": list(already)}
-        value["open_items"] = len(open_items(items_of(made.text)))
-        result = VerbatimResult(value, " ".join(sentences))
+        count = len(open_items(items_of(made.text)))
+        result = VerbatimResult({**value, "open_items": count}, " ".join(sentences))
         return self._undoable(result, which, before, made.text, "undo_off_list")
 
     def _read(self, list_name: str) -> VerbatimResult:
