@@ -78,6 +78,7 @@ from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_search import PromptHead
+from caal_node.tools.undo import UNDO, undo_for
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
@@ -209,7 +210,7 @@ class CaalAgent(Agent):
             self._pipeline.redaction.add(each)
         super().__init__(
             instructions=instructions_of(self.settings) if instructions is None else instructions,
-            tools=[*(tools or ()), *toolsets, self._remote],
+            tools=[*(tools or ()), *toolsets, *undo_for([*own, *toolsets]), self._remote],
             **agent_options,
         )
         # LiveKit takes the node from the agent itself, whatever a class below makes of it.
@@ -270,7 +271,9 @@ class CaalAgent(Agent):
 
         The remote tiers stay, whether or not `tools` has their toolset.
         """
-        own: list[Any] = [original_of(tool) for tool in tools if tool is not self._remote]
+        originals: list[Any] = [original_of(tool) for tool in tools if tool is not self._remote]
+        own = [tool for tool in originals if tool is not UNDO]
+        own += undo_for(own)
         # First, so that a remote tool whose name is taken now has another one by then.
         await self._remote.refresh(await asyncio.to_thread(self._own_tools.specs, own))
         await super().update_tools([*own, self._remote])

@@ -1,7 +1,7 @@
 """Every extension point, on one screen. Import what you need from here.
 
 Tools of your agent: methods of your `CaalAgent` with `@function_tool`. `@effect("destructive")`
-    has a call read back, and asks for a yes.
+    has a call read back, and asks for a yes. One that returns an `Undoable` can be taken back.
 How its tools run, its text is spoken and its window is cut: `own_tools`, `speakable` and
     `window_turns` in the class of your `CaalAgent`.
 Tools that others can install: a `ConfiguredToolset` with its `ToolsetOptions`, as an entry point
@@ -31,7 +31,13 @@ from caal_node.room.hooks import Hooks
 from caal_node.tools.call_middleware import CallMiddleware, Preview, ToolCallRequest
 from caal_node.tools.effects import effect
 from caal_node.tools.pipeline import Gates
-from caal_node.tools.source import CallConversation, ToolListing, ToolSource, VerbatimResult
+from caal_node.tools.source import (
+    CallConversation,
+    ToolListing,
+    ToolSource,
+    Undoable,
+    VerbatimResult,
+)
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices
 
 __all__ = [
@@ -52,6 +58,7 @@ __all__ = [
     "ToolSource",
     "ToolsetOptions",
     "ToolsetServices",
+    "Undoable",
     "VerbatimResult",
     "effect",
 ]

@@ -25,6 +25,7 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias, cast
 
@@ -45,7 +46,7 @@ from caal_node.core.errors import (
     UnknownTool,
     failing_line,
 )
-from caal_node.core.events import REASON_CHARS, CallReport, Events, Outcome
+from caal_node.core.events import REASON_CHARS, CallReport, Decision, Events, Outcome
 from caal_node.core.prompt_files import sentence
 from caal_node.models.strategies.tool_relevance import relevance_of
 from caal_node.network.guard import refusal_in
@@ -58,6 +59,7 @@ from caal_node.tools.caller_of_call import caller_of, request_of
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.source import Arguments, VerbatimResult
 from caal_node.tools.table import ToolEntry
+from caal_node.tools.undo import UndoHistory
 
 # Lets a person speak while a tool runs: they are answered at once, and the tool goes on.
 #
@@ -239,6 +241,8 @@ class Pipeline:
         """What the middleware and the sources report goes there."""
         self.confirmations: Final[dict[str, str]] = {}
         """By the id of a call that comes over the API: the hash of what its caller says yes to."""
+        self.undos: Final = UndoHistory()
+        """What the last calls have changed, and how that is undone."""
         self.prompts: ShownTools | None = None
         """It knows the tools that the model was last shown."""
         self._timeout_s = timeout_s
@@ -296,6 +300,7 @@ class Pipeline:
                 async with not_waited_for_when_spoken_over(context):
                     await turn.come()
                     value = await run_through(self.middleware, call, allowed)
+                value = self.undos.plain(call, value)
             if becomes_text(value):
                 value = await self._text(
                     entry, call_id, arguments, value, whole=whole, keep=not call.is_dry
@@ -340,6 +345,7 @@ class Pipeline:
                 async with not_waited_for_when_spoken_over(context):
                     await turn.come()
                     value = await run_through(self.middleware, call, own)
+                value = self.undos.plain(call, value)
             # Of a verbatim result the sentence is redacted as well as the value.
             is_plain = isinstance(value, ToolResult) and not isinstance(value, VerbatimResult)
             result = value.output if is_plain else value
@@ -351,6 +357,67 @@ class Pipeline:
             )
             shown.append(_beginning(text))
             return replace(value, output=text) if is_plain else text
+
+    async def undo(
+        self,
+        entry: ToolEntry,
+        call_id: str,
+        nothing: Execute,
+        *,
+        becomes_text: Callable[[Any], bool],
+        context: RunContext[Any],
+    ) -> Any:
+        """Take back the calls of the last turn that changed something, the newest first.
+
+        Each goes through the owner's middleware as a call of its own, and the first that fails ends
+        it. See `run` for the parameters and what it returns and raises.
+
+        Args:
+            entry: The tool `undo`.
+            nothing: What is returned where there is nothing to undo.
+        """
+        calls = self.undos.last_turn()
+        left = [each.entry.exposed for each in calls if each.undo is None]
+        undoable = [each for each in calls if each.undo is not None]
+        if not undoable:
+            cannot = VerbatimResult({"undone": [], "not_undone": left}, sentence("undo_cannot"))
+            execute = partial(_given, cannot) if left else nothing
+            text = becomes_text
+            return await self.run(entry, call_id, {}, execute, becomes_text=text, context=context)
+        values, words, decisions = list[Any](), list[str | None](), list[Decision]()
+        outcome: Outcome = "ok"
+        for at, each in enumerate(undoable):
+            try:
+                value = await self.run(
+                    each.entry_of_undo(entry),
+                    call_id,
+                    each.arguments,
+                    partial(self.undos.run_undo, each),
+                    validate=False,
+                    becomes_text=lambda _: False,
+                    context=context,
+                )
+            except ToolFailure as failure:
+                if not values:
+                    raise
+                left += [other.entry.exposed for other in undoable[at:]]
+                words.append(sentence(failure.spoken) if failure.words is None else failure.words)
+                break
+            is_said = isinstance(value, VerbatimResult)
+            values.append(value.value if is_said else value)
+            words.append(value.words if is_said else None)
+            if (report := self.outcomes.take(call_id)) is not None:
+                outcome = report.outcome
+                decisions += report.decisions
+        else:
+            words += [sentence("undo_cannot_rest")] if left else []
+        value = values[0] if len(words) == 1 else {"undone": values, "not_undone": left}
+        if None not in words:
+            value = VerbatimResult(value, " ".join(filter(None, words)))
+        if becomes_text(value):
+            value = await self._text(entry, call_id, {}, value, keep=False)
+        self.outcomes.note(call_id, CallReport(outcome, tuple(decisions), "", _beginning(value)))
+        return value
 
     def _turn(self, call: ToolCallRequest, *, own: bool) -> CallTurn:
         if (plan := self._gates.plan) is not None:
@@ -403,6 +470,7 @@ class Pipeline:
         task = asyncio.current_task()
         assert task is not None
         self._under_way.add(task)
+        self.undos.begin(call)
         spec, exposed = call.entry.spec, call.entry.exposed
         with tool_span(spec, exposed, call.call_id, self._outgoing) as span:
             span.begin(spec, call.arguments)
@@ -424,6 +492,7 @@ class Pipeline:
                 raise
             finally:
                 self._under_way.discard(task)
+                self.undos.end(call, outcome, failed)
                 report = CallReport(outcome, tuple(call.decisions), reason, "".join(shown))
                 self.outcomes.note(call.call_id, report)
                 span.end(report, failed)
@@ -525,6 +594,10 @@ class Pipeline:
             text = to_line(value, max_chars=OWN_RESULT_CHARS)
         text = self.redaction.text(text)
         return text, text if len(text) <= ENTRY_CHARS else to_line(value, max_chars=ENTRY_CHARS)
+
+
+async def _given(value: Any) -> Any:
+    return value
 
 
 def _raise_if_outside(entry: ToolEntry, error: Exception) -> None:

@@ -146,6 +146,7 @@ class RemoteToolset(Toolset):
 
     async def aclose(self) -> None:
         """End what runs in the background, and close every source, even where one of them fails."""
+        self._pipeline.undos.clear()
         tasks = [*self._polls, *self._changes]
         for task in tasks:
             task.cancel()

@@ -8,7 +8,7 @@ sources and the wrappers around sources are in `caal_node.tools.sources`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -40,6 +40,26 @@ class VerbatimResult(ToolResult):
     """
 
     words: str
+
+    @property
+    def value(self) -> Any:
+        """The result itself."""
+        return self.output
+
+
+@dataclass
+class Undoable(ToolResult):
+    """A call's result with a way to take the call back, once, when the user says "undo that".
+
+    An agent has the tool `undo` if the return type of one of its function tools names this class
+    (`caal_node/tools/undo.py`). A plain LiveKit agent gets the value alone, as LiveKit has no undo.
+    """
+
+    undo: Callable[[], Awaitable[Any]]
+    """It takes the call back, and returns what a tool returns, such as "I've deleted the note.".
+    Where the state has changed since, it raises a `ToolFailure` and changes nothing."""
+    words: str | None = None
+    """As in a `VerbatimResult`; without them the model answers."""
 
     @property
     def value(self) -> Any:

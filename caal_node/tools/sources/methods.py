@@ -37,6 +37,7 @@ from caal_node.tools.pipeline import Pipeline, error_text
 from caal_node.tools.remote_calls import RemoteTool, result_of, said
 from caal_node.tools.source import VerbatimResult
 from caal_node.tools.table import ToolTable, unlisted
+from caal_node.tools.undo import UNDO
 
 HANDOFF_MEMBERS: Final = 1_000
 """Members of a result among which an agent to hand over to is looked for: a list of a million
@@ -141,7 +142,11 @@ class OwnTools:
         text = _never if call_id in self.called_directly else becomes_text
         try:
             terms = terms_of(tool)
-            if self._bounded or terms is not None:
+            if tool is UNDO:
+                value = await self._pipeline.undo(
+                    entry, call_id, execute, becomes_text=text, context=context
+                )
+            elif self._bounded or terms is not None:
                 deadline |= terms is not None
                 value = await self._pipeline.run(
                     *call, validate=validate, deadline=deadline, becomes_text=text, context=context

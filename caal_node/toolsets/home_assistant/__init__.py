@@ -18,7 +18,9 @@ from pydantic import AfterValidator, Field, SecretStr
 from caal_node.core.addresses import server_url
 from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolUnavailable
-from caal_node.tools.source import VerbatimResult
+from caal_node.core.prompt_files import sentence as sentence_of
+from caal_node.tools.source import Undoable, VerbatimResult
+from caal_node.tools.undo import not_undone
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool
 from caal_node.toolsets.home_assistant.devices import (
     WHOLE_ROOM,
@@ -32,6 +34,7 @@ from caal_node.toolsets.home_assistant.devices import (
     effect_of,
     is_done,
     is_guarded,
+    order_back,
     orders,
 )
 from caal_node.toolsets.home_assistant.mcp_link import McpServer
@@ -109,7 +112,7 @@ class HomeAssistant(ConfiguredToolset):
         self._server: Final = server
 
     @tool("write", timeout_s=_CALL_S)
-    async def control_home(self, device: str, action: Action) -> Any:
+    async def control_home(self, device: str, action: Action) -> Undoable | VerbatimResult:
         """Turn a device at home on or off, or open, close, stop, lock, start, pause or toggle it.
 
         Example: turn off the kitchen lights -> {"device": "kitchen lights", "action": "off"}
@@ -125,10 +128,10 @@ class HomeAssistant(ConfiguredToolset):
             meant = await self._meant(home, device, action)
             if action in _OPENING:
                 _refuse_opening(meant.devices)
-            return await self._carry_out(link, home, meant.devices, orders_of(action))
+            return await self._change(link, home, meant.devices, orders_of(action))
 
     @tool("write", timeout_s=_CALL_S)
-    async def set_home(self, device: str, value: str) -> Any:
+    async def set_home(self, device: str, value: str) -> Undoable | VerbatimResult:
         """Set a device at home to a value: brightness, colour, temperature, volume, position, mode.
 
         Example: dim the bed light to 30 percent -> {"device": "bed light", "value": "30 percent"}
@@ -151,7 +154,7 @@ class HomeAssistant(ConfiguredToolset):
                 made = self._those_that_fit(meant, value, home.temperature_unit)
             wanted = {order.devices[0].id: order for order in made}
             devices = [each for each in meant.devices if each.id in wanted]
-            return await self._carry_out(link, home, devices, lambda some: _joined(some, wanted))
+            return await self._change(link, home, devices, lambda some: _joined(some, wanted))
 
     @tool("read", timeout_s=_CALL_S)
     async def ask_home(self, device: str) -> Any:
@@ -261,6 +264,35 @@ class HomeAssistant(ConfiguredToolset):
         if not made:
             raise InvalidArguments(why)
         return made
+
+    async def _change(
+        self,
+        link: HomeLink,
+        home: Home,
+        devices: Sequence[Device],
+        wanted: Callable[[Sequence[Device]], list[Order]],
+    ) -> Undoable | VerbatimResult:
+        """Change what can be reached, with an undo of that where it is certain (`order_back`)."""
+        result = await self._carry_out(link, home, devices, wanted)
+        before = {each.id: each for each in devices if each.is_reachable}
+        made = {each.id: order for order in wanted(list(before.values())) for each in order.devices}
+        ways = {key: order_back(order, before[key]) for key, order in made.items()}
+        back = {key: way for key, way in ways.items() if way is not None}
+
+        async def undo() -> VerbatimResult:
+            async with self._server.open() as link:
+                home = await link.read_home()
+                now = home.now(before[key] for key in back)
+                # What somebody has changed since stays as it is.
+                as_left = [each for each in now if is_done(made[each.id], each)]
+                if not as_left:
+                    raise not_undone("undo_changed")
+                done = await self._carry_out(link, home, as_left, lambda some: _joined(some, back))
+            if len(as_left) < len(made):
+                done.words += f" {sentence_of('undo_cannot_rest')}"
+            return done
+
+        return Undoable(result.value, undo, result.words) if back else result
 
     async def _carry_out(
         self,

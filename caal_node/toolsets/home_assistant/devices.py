@@ -250,6 +250,69 @@ def orders(devices: Iterable[Device], deed: Deed) -> list[Order]:
     ]
 
 
+_SWITCHES: Final = frozenset({"light", "switch", "fan", "input_boolean"})
+_COLOR_SERVICES: Final = frozenset({"color_name", "color_temp_kelvin"})
+SET_POSITION: Final = 4
+"""Home Assistant's bit of a cover, and of a media player, that a position or volume can be set."""
+
+
+def order_back(order: Order, device: Device) -> Order | None:
+    """Return what sets a device, as it was before `order`, back to that; None where it is not
+    certain.
+
+    That is so for all that may let somebody in (locks, garages, gates), for scenes, scripts and
+    buttons, and for what is more than its state tells: players, vacuums, mowers and valves.
+    """
+    back = Order(device.domain, "", (device,), states=frozenset({device.state}))
+    match device.domain:
+        case domain if domain in _SWITCHES and device.state == "off":
+            return replace(back, service="turn_off")
+        case "light" if device.state == "on":
+            return _light_back(order, device, back)
+        case "fan" if order.service == "set_preset_mode":
+            return None
+        case "fan" if device.state == "on" and (speed := device.number("percentage")) is not None:
+            return replace(back, service="set_percentage", data={"percentage": round(speed)})
+        case domain if domain in _SWITCHES and device.state == "on":
+            return replace(back, service="turn_on")
+        case "climate" if order.service == "set_temperature":
+            return _number_back(back, order.service, "temperature")
+        case "climate" if device.state in (device.attributes.get("hvac_modes") or ()):
+            return replace(back, service="set_hvac_mode", data={"hvac_mode": device.state})
+        case "media_player" if order.service == "volume_set":
+            return _number_back(back, order.service, "volume_level")
+        case "cover" if device.state in ("open", "closed") and not is_guarded(device):
+            position = device.number("current_position")
+            moves = int(device.number("supported_features") or 0) & SET_POSITION
+            if position is not None and moves:
+                data = {"position": round(position)}
+                return replace(back, service="set_cover_position", data=data, states=frozenset())
+            return next(iter(orders([device], "open" if device.state == "open" else "close")))
+        case _:
+            return None
+
+
+def _light_back(order: Order, device: Device, back: Order) -> Order | None:
+    data, attributes = dict[str, Any](), dict[str, float]()
+    if (brightness := device.number("brightness")) is not None:
+        data["brightness_pct"] = max(1, round(brightness / 255 * 100))
+        attributes["brightness"] = brightness
+    if not _COLOR_SERVICES.isdisjoint(order.data):
+        mode = device.attributes.get("color_mode")
+        named = "color_temp_kelvin" if mode == "color_temp" else f"{mode}_color"
+        if (color := device.attributes.get(named)) is None:
+            return None
+        data[named] = color
+    return replace(back, service="turn_on", data=data, attributes=attributes)
+
+
+def _number_back(back: Order, service: str, name: str) -> Order | None:
+    if (value := back.devices[0].number(name)) is None:
+        return None
+    given = {name: value}
+    return replace(back, service=service, data=given, states=frozenset(), attributes=given)
+
+
 NEARLY: Final[Mapping[str, float]] = {
     "brightness": 3.0,
     "temperature": 0.5,

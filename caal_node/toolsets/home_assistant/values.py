@@ -9,7 +9,14 @@ from typing import Final
 
 from caal_node.grounding.quantities import Figure, stated_in
 from caal_node.policy.heard_words import words
-from caal_node.toolsets.home_assistant.devices import Action, Device, Order, orders, stems_of
+from caal_node.toolsets.home_assistant.devices import (
+    SET_POSITION,
+    Action,
+    Device,
+    Order,
+    orders,
+    stems_of,
+)
 
 VALUE_CHARS: Final = 100
 STEP_PERCENT: Final = 20.0
@@ -54,8 +61,6 @@ _SWITCHED: Final[Mapping[str, Action]] = {
 _COLOR_MODES: Final = frozenset({"hs", "xy", "rgb", "rgbw", "rgbww"})
 _KELVIN: Final = re.compile(r"(\d{4,5})\s?k(?:elvin)?\b")
 _BYTE: Final = 255.0
-_SET_POSITION: Final = 4
-"""Home Assistant's bit of a cover, and of a media player, that a position or volume can be set."""
 
 
 class Unfit(Exception):
@@ -203,7 +208,7 @@ def _in_unit(figure: Figure, unit: str) -> Figure:
 
 
 def _cover(device: Device, wanted: _Wanted, unit: str) -> Order | None:
-    if not int(device.number("supported_features") or 0) & _SET_POSITION:
+    if not int(device.number("supported_features") or 0) & SET_POSITION:
         return None
     position = _level(wanted, device.number("current_position"), STEP_PERCENT)
     if position is None:
@@ -286,7 +291,7 @@ def _takes(device: Device) -> str:
             return f"It takes one of: {options[: VALUE_CHARS * 2]}."
         case "number" | "input_number":
             return f"It takes {device.attributes.get('min')} to {device.attributes.get('max')}."
-        case "cover" if not int(device.number("supported_features") or 0) & _SET_POSITION:
+        case "cover" if not int(device.number("supported_features") or 0) & SET_POSITION:
             return "It can only be opened and closed."
         case _:
             return "It takes 0 to 100 percent."

@@ -14,8 +14,10 @@ from typing import Any, ClassVar, Final, TypeVar
 from pydantic import Field
 
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolFailure
+from caal_node.core.prompt_files import sentence
 from caal_node.policy.heard_words import stem, words
-from caal_node.tools.source import VerbatimResult
+from caal_node.tools.source import Undoable, VerbatimResult
+from caal_node.tools.undo import not_undone
 from caal_node.toolsets.base import (
     ConfiguredToolset,
     OptionPath,
@@ -25,6 +27,7 @@ from caal_node.toolsets.base import (
 )
 from caal_node.toolsets.edited_file import change_text, read_text
 from caal_node.toolsets.lists.markdown_list import (
+    Added,
     ListItem,
     is_named_whole,
     items_of,
@@ -32,6 +35,7 @@ from caal_node.toolsets.lists.markdown_list import (
     new_list,
     with_added,
     with_done,
+    without_change,
 )
 from mcp_bridge.core.files import no_folder
 
@@ -381,7 +385,7 @@ class Lists(ConfiguredToolset):
         return f"{self.options.folder}: {names}"
 
     @tool("write")
-    async def add_to_list(self, items: str, list_name: str = "") -> VerbatimResult:
+    async def add_to_list(self, items: str, list_name: str = "") -> Undoable | VerbatimResult:
         """Add things to the shopping list, the to-do list or another list.
 
         Example: put milk, eggs and bread on the shopping list -> {"items": "milk, eggs and bread"}
@@ -406,7 +410,7 @@ class Lists(ConfiguredToolset):
         return await asyncio.to_thread(self._read, list_name)
 
     @tool("write")
-    async def cross_off_list(self, items: str, list_name: str = "") -> VerbatimResult:
+    async def cross_off_list(self, items: str, list_name: str = "") -> Undoable | VerbatimResult:
         """Cross things off a list: they are bought, done, or not wanted any more.
 
         Example: I got the milk and the eggs, cross them off -> {"items": "milk and eggs"}
@@ -418,18 +422,19 @@ class Lists(ConfiguredToolset):
         """
         return await asyncio.to_thread(self._cross_off, items, list_name)
 
-    def _add(self, said: str, list_name: str) -> VerbatimResult:
+    def _add(self, said: str, list_name: str) -> Undoable | VerbatimResult:
         which = self._folder.named(list_name or self.options.default_list)
         is_new = bool(list_name) and self._folder.find(list_name) is None
         names = items_in(said, to_buy=which.is_to_buy)
         if not names:
             raise _unclear(f"What shall I put on the {which.name} list?")
 
-        def add(text: str) -> tuple[str, tuple[Sequence[str], Sequence[str], int]]:
+        def add(text: str) -> tuple[str, tuple[str, Added]]:
             made = with_added(text, names)
-            return made.text, (made.added, made.already, len(open_items(items_of(made.text))))
+            return made.text, (text, made)
 
-        added, already, count = self._folder.change(which, add)
+        before, made = self._folder.change(which, add)
+        added, already = made.added, made.already
         sentences: list[str] = []
         if added and is_new:
             # Said, since a name that was misheard begins a list as well.
@@ -441,7 +446,9 @@ class Lists(ConfiguredToolset):
             where = "there" if added else f"on the {which.name} list"
             sentences.append(f"{_capital(spoken_list(already))} {verb} {where} already.")
         value = {"list": which.name, "added": list(added), "was_there": list(already)}
-        return VerbatimResult({**value, "open_items": count}, " ".join(sentences))
+        count = len(open_items(items_of(made.text)))
+        result = VerbatimResult({**value, "open_items": count}, " ".join(sentences))
+        return self._undoable(result, which, before, made.text, "undo_off_list")
 
     def _read(self, list_name: str) -> VerbatimResult:
         if " ".join(words(list_name)) in _ALL_LISTS and self._folder.find(list_name) is None:
@@ -467,17 +474,38 @@ class Lists(ConfiguredToolset):
         lists = "one list" if len(said) == 1 else f"{len(said)} lists"
         return VerbatimResult(value, f"You have {lists}: {spoken_list(said, SPOKEN_MAX)}.")
 
-    def _cross_off(self, said: str, list_name: str) -> VerbatimResult:
+    def _cross_off(self, said: str, list_name: str) -> Undoable | VerbatimResult:
         which = self._existing(list_name)
         everything = " ".join(words(said)) in _EVERYTHING
         wanted = () if everything else self._wanted(said, which)
 
-        def cross_off(text: str) -> tuple[str, CrossedOff]:
+        def cross_off(text: str) -> tuple[str, tuple[str, str, CrossedOff]]:
             items = items_of(text)
             found = CrossedOff.all_of(items) if everything else CrossedOff.matching(wanted, items)
-            return with_done(text, {item.line for item in found.done}), found
+            after = with_done(text, {item.line for item in found.done})
+            return after, (text, after, found)
 
-        return self._folder.change(which, cross_off).result(which.name)
+        before, after, found = self._folder.change(which, cross_off)
+        return self._undoable(found.result(which.name), which, before, after, "undo_on_list")
+
+    def _undoable(
+        self, result: VerbatimResult, which: ListFile, before: str, after: str, key: str
+    ) -> Undoable | VerbatimResult:
+        """Return the result of a change of a list, with its undo, of which the sentence `key`
+        tells."""
+
+        def take_back() -> VerbatimResult:
+            names = self._folder.change(which, lambda text: without_change(text, before, after))
+            if not names:
+                raise not_undone("undo_changed")
+            said = {"{items}": spoken_list(names), "{list}": which.name}
+            words = re.sub(r"\{\w+\}", lambda found: said[found[0]], sentence(key))
+            return VerbatimResult({"list": which.name, "undone": list(names)}, words)
+
+        async def undo() -> VerbatimResult:
+            return await asyncio.to_thread(take_back)
+
+        return result if before == after else Undoable(result.value, undo, result.words)
 
     def _wanted(self, said: str, which: ListFile) -> Sequence[str]:
         known = open_items(items_of(self._folder.text(which)))

@@ -145,6 +145,43 @@ def with_done(text: str, done: Collection[int]) -> str:
     return "".join(lines)
 
 
+def without_change(text: str, before: str, after: str) -> tuple[str, tuple[str, ...]]:
+    """Undo the change of a list from `before` to `after`, and return the names of its things.
+
+    Lines that others have written or changed since then stay.
+    """
+    lines, names = _lines(text), list[str]()
+    for old, new in reversed(_changed_lines(before, after)):
+        places = [at for at, line in enumerate(lines) if _bare(line) == _bare(new)]
+        at = places[-1] if places else len(lines)
+        has_note = at + 1 < len(lines) and _goes_on(lines[at + 1], len(new) - len(new.lstrip()))
+        if places and (old or not has_note):
+            names.insert(0, _named(new))
+            end = lines[at][len(_bare(lines[at])) :]
+            lines[at : at + 1] = [_bare(old) + end] if old else []
+    return before if text == after else "".join(lines), tuple(names)
+
+
+def _changed_lines(before: str, after: str) -> list[tuple[str, str]]:
+    """Return the lines of `after` that are new or changed, each behind the line that it was."""
+    old, changed = _lines(before), list[tuple[str, str]]()
+    for line in _lines(after):
+        if old and _bare(old[0]) == _bare(line):
+            old.pop(0)
+        else:
+            was_it = bool(old) and _named(old[0]) == _named(line)
+            changed.append((old.pop(0) if was_it else "", line))
+    return changed
+
+
+def _named(line: str) -> str:
+    return next((item.name for item in items_of(line)), "")
+
+
+def _bare(line: str) -> str:
+    return line.rstrip("\r\n")
+
+
 def compared(name: str) -> str:
     """Return a name by which two are the same thing: "Eggs" and "egg" are."""
     return " ".join(map(stem, words(name))) or plain(name)

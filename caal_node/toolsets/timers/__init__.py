@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal, Self
 
 from livekit.agents.llm import Tool, Toolset
@@ -15,7 +16,9 @@ from livekit.agents.utils import aio
 from pydantic import Field
 
 from caal_node.core.errors import InvalidArguments, ToolBroke, ToolUnavailable
-from caal_node.tools.source import VerbatimResult
+from caal_node.core.prompt_files import sentence
+from caal_node.tools.source import Undoable, VerbatimResult
+from caal_node.tools.undo import not_undone
 from caal_node.toolsets.base import (
     ConfiguredToolset,
     NoAnnouncer,
@@ -216,7 +219,7 @@ class Timers(ConfiguredToolset):
         return f"{count} set, in {self._store.path}"
 
     @tool("write")
-    async def set_timer(self, length: str, name: str = "") -> VerbatimResult:
+    async def set_timer(self, length: str, name: str = "") -> Undoable:
         """Start a timer that rings after a length of time.
 
         Example: set a timer for ten minutes -> {"length": "10 minutes"}
@@ -233,7 +236,7 @@ class Timers(ConfiguredToolset):
         )
 
     @tool("write")
-    async def set_alarm(self, when: str, name: str = "") -> VerbatimResult:
+    async def set_alarm(self, when: str, name: str = "") -> Undoable:
         """Set an alarm that wakes people at a time of day, once or on several days.
 
         Example: wake me at half past six tomorrow -> {"when": "half past six tomorrow"}
@@ -246,7 +249,7 @@ class Timers(ConfiguredToolset):
         return await self._set_at("alarm", plain_name(name), when)
 
     @tool("write")
-    async def set_reminder(self, text: str, when: str) -> VerbatimResult:
+    async def set_reminder(self, text: str, when: str) -> Undoable:
         """Remind the person of something at a time.
 
         Example: remind me to call mum at 6 -> {"text": "call mum", "when": "at 6"}
@@ -261,7 +264,7 @@ class Timers(ConfiguredToolset):
 
     # What it does later may destroy, so it needs a yes, with the words read back.
     @tool("destructive")
-    async def schedule(self, request: str, when: str) -> VerbatimResult:
+    async def schedule(self, request: str, when: str) -> Undoable:
         """Do something at a later time: the request is made then, as if the person said it.
 
         Example: turn the heater off at ten -> {"request": "turn the heater off", "when": "at ten"}
@@ -298,7 +301,9 @@ class Timers(ConfiguredToolset):
         return VerbatimResult([_record(entry, now) for entry in of_kind], f"{lost}{words}")
 
     @tool("write")
-    async def change_timer(self, which: str, time: str, how: How = "set") -> VerbatimResult:
+    async def change_timer(
+        self, which: str, time: str, how: How = "set"
+    ) -> Undoable | VerbatimResult:
         """Change a timer, alarm or reminder that is set already.
 
         Example: add five minutes to the pasta -> {"which": "pasta", "time": "5 min", "how": "add"}
@@ -312,10 +317,11 @@ class Timers(ConfiguredToolset):
         now, entry = self._now, await self._one(which)
         later = replace(changed(entry, time, how, now), zone=str(self.services.timezone))
         await self._replace(entry, later)
-        return VerbatimResult(_record(later, now), f"{left_words(later, now)}.")
+        words = f"{left_words(later, now)}."
+        return self._undoable(_record(later, now), words, [later], [entry])
 
     @tool("write")
-    async def cancel_timer(self, which: str = "") -> VerbatimResult:
+    async def cancel_timer(self, which: str = "") -> Undoable | VerbatimResult:
         """Cancel a timer, alarm or reminder, or stop the one that is ringing.
 
         Example: stop -> {}
@@ -344,7 +350,7 @@ class Timers(ConfiguredToolset):
             words = f"The {called(meant[0])} is cancelled."
         else:
             words = f"All {len(meant)} are cancelled." if meant else "Nothing is set."
-        return VerbatimResult({"cancelled": [called(entry) for entry in meant]}, words)
+        return self._undoable({"cancelled": [called(each) for each in meant]}, words, [], meant)
 
     @tool("write")
     async def snooze_alarm(self, length: str = "") -> VerbatimResult:
@@ -379,7 +385,7 @@ class Timers(ConfiguredToolset):
     async def _open_entries(self) -> list[Entry]:
         return [entry for entry in await self._store.all() if entry.state != "missed"]
 
-    async def _set_at(self, kind: Kind, name: str, when: str) -> VerbatimResult:
+    async def _set_at(self, kind: Kind, name: str, when: str) -> Undoable:
         at = asked_time(when, kind, self._now)
         return await self._set(
             Entry(
@@ -393,18 +399,46 @@ class Timers(ConfiguredToolset):
             )
         )
 
-    async def _set(self, entry: Entry) -> VerbatimResult:
+    async def _set(self, entry: Entry) -> Undoable:
         if isinstance(self.services.announcer, NoAnnouncer):
             silent = ToolUnavailable("No timer can ring here, as no announcer is given.")
             silent.words = "I can't set that, as nothing here could ring."
             raise silent
         now, entry = self._now, await self._store.add(entry)
         self._ringer.look()
-        return VerbatimResult(_record(entry, now), set_words(entry, now))
+        back = partial(self._put_back, [entry], [])
+        return Undoable(_record(entry, now), back, set_words(entry, now))
 
     async def _one(self, which: str) -> Entry:
         entries = await self._open_entries()
         return _only(entries_meant(which, entries, self._now), entries, which, self._now)
+
+    def _undoable(
+        self, value: Any, words: str, left: Sequence[Entry], before: Sequence[Entry]
+    ) -> Undoable | VerbatimResult:
+        """Return the result of a call that left the entries `left` of those `before`, with its
+        undo; what was ringing is not made to ring again."""
+        if not before or any(each.state == "ringing" for each in before):
+            return VerbatimResult(value, words)
+        return Undoable(value, partial(self._put_back, left, before), words)
+
+    async def _put_back(self, left: Sequence[Entry], before: Sequence[Entry]) -> VerbatimResult:
+        """Undo a call: set again, for the same moments, what was set `before` it.
+
+        Raises:
+            ToolFailure: what it left has changed or rung since, or those moments have passed.
+        """
+        now = self._now
+        again = [each if each.due > now.timestamp() else next_time(each, now) for each in before]
+        kept = [each for each in again if each is not None]
+        if before and not kept:
+            raise not_undone("undo_too_late")
+        if not await self._store.swap(left, kept):
+            raise not_undone("undo_changed")
+        self._ringer.look()
+        words = sentence("undo_timer_set").replace("{timer}", called(left[0])) if left else ""
+        words = list_words(kept, now) if kept else words
+        return VerbatimResult([_record(each, now) for each in kept], words)
 
     async def _replace(self, entry: Entry, changed: Entry) -> None:
         await self._ringer.stop(entry)

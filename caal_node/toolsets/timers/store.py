@@ -10,7 +10,7 @@ import logging
 import math
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, fields, replace
 from datetime import datetime
 from itertools import count
@@ -69,17 +69,27 @@ class TimerStore:
         Raises:
             ToolBroke: there are ENTRIES_MAX already, too.
         """
+        return await self._run(lambda db: _insert(db, entry))
 
-        def write(db: sqlite3.Connection) -> Entry:
-            (count,) = db.execute("SELECT count(*) FROM entries").fetchone()
-            if count >= ENTRIES_MAX:
-                full = ToolBroke(f"There are {count} timers, alarms and reminders already.")
-                full.words = f"There are {count} timers, alarms and reminders already."
-                raise full
-            marks = ", ".join("?" for _ in _COLUMNS)
-            names = ", ".join(_COLUMNS)
-            cursor = db.execute(f"INSERT INTO entries ({names}) VALUES ({marks})", _values(entry))
-            return replace(entry, number=cast("int", cursor.lastrowid))
+    async def swap(self, old: Sequence[Entry], new: Sequence[Entry]) -> bool:
+        """Put entries, with their numbers, in the place of others, all or none.
+
+        Returns:
+            False where one of the `old` is not as it is given; nothing has changed then.
+
+        Raises:
+            ToolBroke: there would be more than ENTRIES_MAX, too.
+        """
+
+        def write(db: sqlite3.Connection) -> bool:
+            where = "WHERE number = ?"
+            if any(_read(db, where, (each.number,)) != [each] for each in old):
+                return False
+            for each in old:
+                db.execute(f"DELETE FROM entries {where}", (each.number,))
+            for each in new:
+                _insert(db, each)
+            return True
 
         return await self._run(write)
 
@@ -255,6 +265,18 @@ def _values(entry: Entry) -> tuple[Any, ...]:
 
 def _read(db: sqlite3.Connection, where: str, values: tuple[Any, ...] = ()) -> list[Entry]:
     return [_entry(row) for row in db.execute(f"{_READ} {where}", values)]
+
+
+def _insert(db: sqlite3.Connection, entry: Entry) -> Entry:
+    (count,) = db.execute("SELECT count(*) FROM entries").fetchone()
+    if count >= ENTRIES_MAX:
+        full = ToolBroke(f"There are {count} timers, alarms and reminders already.")
+        full.words = f"There are {count} timers, alarms and reminders already."
+        raise full
+    marks = ", ".join("?" for _ in _COLUMNS)
+    query = f"INSERT INTO entries ({', '.join(_COLUMNS)}, number) VALUES ({marks}, ?)"
+    cursor = db.execute(query, (*_values(entry), entry.number or None))
+    return replace(entry, number=cast("int", cursor.lastrowid))
 
 
 def _claim(
