@@ -574,6 +574,7 @@ def make_server(
             ws_per_message_deflate=False,
             ssl_certfile=certfile,
             ssl_keyfile=keyfile,
+            lifespan="on",  # else one that fails is left out, and nothing that it opens is there
             backlog=BACKLOG,
             timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=STOP_S,

@@ -425,15 +425,15 @@ class _Guarded:
         self._headers: Final = {**_HEADERS, "content-security-policy": policy}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
         is_ours = "*" in self._hosts or _host_of(scope) in self._hosts
         if scope["type"] == "websocket":
             if is_ours and self._is_signalling(scope):
                 await self._app(scope, receive, send)
             else:
                 await WebSocketClose(_REFUSED)(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
             return
         if not is_ours:
             refused = RequestRefused(421, "This server is not called that.").response()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -16,7 +17,7 @@ from pydantic import SecretStr
 
 from caal_node.config.settings import Settings
 from caal_node.control.app import make_app
-from caal_node.control.room_agents import LiveKitRooms
+from caal_node.control.room_agents import LiveKitRooms, LiveKitUnreachable
 from caal_node.core.errors import ConfigError
 from caal_node.page import server
 from caal_node.page.findings import Findings, ShownFinding
@@ -70,6 +71,20 @@ async def opened(
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             yield client
+
+
+async def test_what_it_needs_is_opened_through_all_that_guards_it(static: Path) -> None:
+    chosen = settings()
+    rooms, sent = LiveKitRooms.of(chosen), asyncio.Queue[Any]()
+    app = make_page_app(chosen, rooms, key=KEY, hosts=("localhost",), static=static)
+    asked = asyncio.Queue[Any]()
+    asked.put_nowait({"type": "lifespan.startup"})
+    running = asyncio.create_task(app({"type": "lifespan"}, asked.get, sent.put))
+    assert (await sent.get())["type"] == "lifespan.startup.complete"
+    with pytest.raises(LiveKitUnreachable, match="cannot be reached"):
+        await rooms.agents("kitchen")
+    asked.put_nowait({"type": "lifespan.shutdown"})
+    await running
 
 
 def grants_of(answer: httpx.Response) -> dict[str, Any]:

@@ -129,9 +129,7 @@ async def test_after_the_session_everything_is_heard(story: Story) -> None:
     assert await story.hears("Okay.") == ["Okay."]
 
 
-async def test_a_node_may_be_awaited_or_none_as_in_livekit() -> (
-    None
-):
+async def test_a_node_may_be_awaited_or_none_as_in_livekit() -> None:
     story = Story()
 
     async def events() -> AsyncGenerator[SpeechEvent]:

@@ -243,6 +243,20 @@ const SCENES: Record<string, (stage: Stage, script: Script) => Stage> = {
       })
       .says(2.5, "agent", script.question)
       .agent("listening", "tool", "unlock_door"),
+  pin: (stage, script) =>
+    stage
+      .connected()
+      .says(4, "user", script.mail)
+      .starts(3, "c5", "unlock_door", "home", { door: "front" })
+      .event(2.9, {
+        type: "confirmation_asked",
+        call_id: "c5",
+        tool: "unlock_door",
+        words: script.question,
+        arguments_hash: "4846fc54141069d96e2dbf94b792f925",
+        pin: true,
+      })
+      .agent("listening", "tool", "unlock_door"),
   form: (stage, script) => {
     const { rooms, fields } = script;
     const field = (place: number, kind: string, more: object = {}) => ({

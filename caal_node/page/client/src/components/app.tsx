@@ -76,7 +76,8 @@ export function App(props: {
         {shown === "talk" && <Talk view={view} actions={actions} />}
         {shown !== "talk" && (
           <div class="scroll" tabIndex={0} role="region" aria-label={texts[shown]}>
-            {shown === "steer" ? <Steer server={server} /> : <Look conversation={conversation} server={server} />}
+            {/* An agent that comes has other tools: they are asked for anew. */}
+            {shown === "steer" ? <Steer key={`${conversation.agent.present}`} server={server} /> : <Look conversation={conversation} server={server} />}
           </div>
         )}
       </main>

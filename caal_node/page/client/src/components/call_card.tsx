@@ -147,7 +147,6 @@ function QuestionBox(props: {
         {question.pin && (
           <input
             type="password"
-            class="input"
             autocomplete="off"
             maxLength={64}
             required

@@ -29,6 +29,7 @@ export function StagePanel({ view, actions }: { view: View; actions: Actions }):
   const tool = runningCalls(conversation).at(-1)?.tool ?? conversation.agent.tool;
   let hint = texts.stageHint[stage];
   if (stage === "asking" && openQuestion(conversation)?.form?.end === null) hint = texts.formHint;
+  if (stage === "asking" && openQuestion(conversation)?.question?.pin) hint = texts.pinHint;
   if (stage === "working" && tool) hint = toolWords(tool);
   const isLate =
     stage === "waiting" && now - (conversation.agentAwaitedAt ?? now) > AGENT_LATE_MS;
