@@ -217,7 +217,8 @@ class CaalAgent(Agent):
         self.llm_node = self._with_guards(self.llm_node)
         # Of the instance too: with one of the class, LiveKit would begin speech to text anew at
         # each question, and lose the words that are under way.
-        self.stt_node = self._services.hearing(self.stt_node)
+        self.stt_node = self._services.hearing.of_node(self.stt_node)
+        self.on_user_turn_completed = self._services.hearing.of_turn(self.on_user_turn_completed)
 
     def add_listener(self, listener: OwnersListener) -> None:
         """Call `listener` with every event, as `on_event` is, from the next session on."""

@@ -48,10 +48,10 @@ from caal_node.models.question import Question
 from caal_node.redaction.log_filter import logs_redacted
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.announcer import SessionAnnouncer
-from caal_node.room.backchannels import BackchannelFilter
 from caal_node.room.cue_files import load_cues
 from caal_node.room.cue_player import CueSink, LateCueSink, publish_cues
 from caal_node.room.front_end import Attributes, Transcript
+from caal_node.room.hearing import Hearing
 from caal_node.room.hooks import CallbackQueue, HookNotifier, Hooks
 from caal_node.room.other_participants import close_to_others, keep_job_alive
 from caal_node.room.presence import EventListener, Presence, ToolOrigin
@@ -136,7 +136,8 @@ class SessionServices:
         self._exit_stack = AsyncExitStack()
         self._redacted: WeakSet[AgentSession[Any]] = WeakSet()
         """Sessions until whose end logs are redacted."""
-        self._backchannels = BackchannelFilter(agent)
+        self.hearing = Hearing(agent, agent.settings.answers)
+        """What the agent hears and leaves alone."""
         self.announcer = SessionAnnouncer()
         """Speaks by itself in the session that the agent is in."""
         self.warmed = asyncio.Event()
@@ -233,8 +234,8 @@ class SessionServices:
         self.announcer.begin(session, room, self._presence.play_announced)
         self._exit_stack.callback(self.announcer.end)
         self._run_beside("caal-arrivals", self.announcer.watch_arrivals())
-        self._backchannels.begin(session)
-        self._exit_stack.callback(self._backchannels.end)
+        self.hearing.begin(session)
+        self._exit_stack.callback(self.hearing.end)
         session.on("user_input_transcribed", self._heard)
         self._exit_stack.callback(session.off, "user_input_transcribed", self._heard)
         if settings.read_ahead:
@@ -259,10 +260,6 @@ class SessionServices:
 
         model.on("metrics_collected", count)
         self._exit_stack.callback(model.off, "metrics_collected", count)
-
-    def hearing(self, stt_node: Callable[..., Any]) -> Any:
-        """Return `stt_node` without what a listener says in passing."""
-        return self._backchannels.around(stt_node)
 
     def note_request(self) -> OnRequest | None:
         """Count a request of the turn, and return who wants to know how long it takes."""
@@ -368,7 +365,7 @@ class SessionServices:
             await model.read_ahead(replace(talk, items=items, references=()))
 
     def _emit_sentence(self, sentence: str) -> None:
-        self._backchannels.note_sentence(sentence)
+        self.hearing.note_sentence(sentence)
         self._events.emit(Spoken(sentence))
 
     def _run_beside(self, name: str, work: Any) -> None:

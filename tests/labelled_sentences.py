@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,10 @@ LABELS: Final[dict[Task, tuple[str, ...]]] = {
         *("aside", "yes", "no", "correction", "cancel"),
     ),
     "answer": ("answers", "hedges", "no_access", "nothing", "unsure"),
+    "addressee": ("agent", "chat", "others"),
 }
+OF_REQUESTS: Final = {"aside": "others", "chat": "chat"}
+"""Whom a request is for, by its label; else the agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class Sentence:
 
 def sentences(task: Task, *, held_out: bool = False, folder: Path = FOLDER) -> Sequence[Sentence]:
     """Return the sentences of a task in all languages, file by file.
+
+    Those of requests also say whom they are for.
 
     Raises:
         ValueError: a line has no label of the task; the message names file and line.
@@ -49,4 +54,7 @@ def sentences(task: Task, *, held_out: bool = False, folder: Path = FOLDER) -> S
                     f"{file}:{number}: write `label: sentence`, with a label of {task}"
                 )
             found.append(Sentence(label, text.strip(), language, file.stem))
+    if task == "addressee":
+        asked = sentences("request", held_out=held_out, folder=folder)
+        found += (replace(each, label=OF_REQUESTS.get(each.label, "agent")) for each in asked)
     return found

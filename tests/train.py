@@ -1,4 +1,5 @@
-"""Trains a judge of sentences: `python -m tests.train TASK`, with TASK clause, request or answer.
+"""Trains a judge of sentences: `python -m tests.train TASK`, with TASK clause, request, answer or
+addressee.
 
 It reads tests/data/sentences/TASK, and says how well the sentences of each file are judged by what
 was learned from all others. `--keep` writes what was learned from all of them where the package
@@ -47,7 +48,9 @@ def train(task: Task, known: Sequence[Sentence]) -> Judge:
     ends = np.cumsum([0, *(len(row) for row in rows)])
     values = np.concatenate([kept[row] / np.sqrt(len(row)) for row in rows])
     matrix = cast("Any", csr_matrix)((values, np.concatenate(rows), ends), (len(rows), BUCKETS))
-    learner = cast("Any", LogisticRegression)(C=SLACK, max_iter=2_000, class_weight=BALANCED[task])
+    learner = cast("Any", LogisticRegression)(
+        C=SLACK, max_iter=2_000, class_weight=BALANCED.get(task)
+    )
     learner.fit(matrix, [sentence.label for sentence in known])
     labels = LABELS[task]
     order = [list(learner.classes_).index(label) for label in labels]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from pydantic import (
     AfterValidator,
@@ -82,6 +82,51 @@ def _checks(value: Any) -> Checks:
     raise ValueError(
         f"write on, off, names of {', '.join(CHECKS)}, or {_ALL_BUT[0]} for all but that"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the agent answers of what it hears. What is typed is always for it."""
+
+    to: Literal["always", "addressed", "named"] = "always"
+    """Everything; what sounds as if it were for it; or what has its name, and what follows that."""
+    names: tuple[str, ...] = ()
+    """What it is called: it always answers words with one of these."""
+
+
+def _answers(value: Any) -> Answers:
+    if isinstance(value, Answers):
+        return value
+    given: object = names(value)
+    listed = cast("list[object]", given) if isinstance(given, list | tuple) else []
+    modes = [each for each in listed if each in ("always", "addressed")]
+    called = tuple(each for each in listed if isinstance(each, str) and each not in modes)
+    if (
+        len(modes) + len(called) != len(listed)
+        or modes not in ([], ["always"], ["addressed"])
+        or (bool(modes == ["always"]) == bool(called) and not modes == ["addressed"])
+        or len(called) > MAX_NAMES
+        or not all(map(_is_name, called))
+    ):
+        raise ValueError(_ANSWERS_FORM)
+    to = "addressed" if modes == ["addressed"] else "named" if called else "always"
+    return Answers(to, called)
+
+
+_ANSWERS_FORM: Final = (
+    "write always, addressed, or up to 10 names that the agent is called by, such as Olly; names"
+    " may also stand behind addressed"
+)
+MAX_NAMES: Final = 10
+
+
+def _is_name(text: str) -> bool:
+    return 1 < len(text) <= 40 and any(each.isalnum() for each in text)
+
+
+AnswersSetting: TypeAlias = Annotated[
+    Answers, BeforeValidator(_answers, json_schema_input_type=str | list[str])
+]
 
 
 class TextLimits(GivenTable):

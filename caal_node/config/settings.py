@@ -35,6 +35,8 @@ from pydantic import (
 
 from caal_node.config.file import GivenSetting, explained, from_environment, from_file
 from caal_node.config.setting_tables import (
+    Answers,
+    AnswersSetting,
     Checks,
     ChecksSetting,
     Cues,
@@ -377,6 +379,9 @@ class Settings(BaseModel):
     """The voice: local, none, or `module:factory` of your own."""
     vad: Part = "local"
     """Detection of speech: local, none, or `module:factory` of your own."""
+    answers: AnswersSetting = Answers()
+    """What it answers of what it hears: always, addressed, or names of its own, such as `Olly`,
+    which may stand behind `addressed` as well. See docs/turn-taking.md."""
     cues: CuesSetting = Cues()
     """The sounds of a room: on, off, or a folder with WAV files of your own."""
     room_sees: RoomSees = "names"

@@ -76,9 +76,9 @@ def without_quotes(text: str) -> str:
     return _QUOTED.sub(" ", text)
 
 
-Task: TypeAlias = Literal["clause", "request", "answer"]
+Task: TypeAlias = Literal["clause", "request", "answer", "addressee"]
 """Which judge: what a clause of an answer does, what a person wants, how an answer stands to what
-was asked."""
+was asked, whom words are for."""
 
 
 class Judge:

@@ -1,0 +1,202 @@
+"""What the agent hears and leaves alone: words said in passing, its own voice, talk of others.
+
+LiveKit pauses the agent when somebody speaks, and goes on when no words come of it. So backchannels
+and the agent's own words are taken out of what speech to text hears. LiveKit's own model for them,
+`mode="adaptive"`, runs in a cloud, and its `min_words` would lose "stop". It has nothing against
+talk that is for somebody else: here such a turn ends without an answer, and is in no history.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# LiveKit leaves the event types of its sessions open, so they are half unknown.
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import re
+import tomllib
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+from livekit.agents import (
+    AgentSession,
+    AgentStateChangedEvent,
+    StopResponse,
+    UserStateChangedEvent,
+    llm,
+)
+from livekit.agents.stt import SpeechEvent, SpeechEventType
+
+from caal_node.config.setting_tables import Answers
+from caal_node.core.prompt_files import read
+from caal_node.language.addressee import OVERHEARD, OVERHEARD_IN_TALK, overheard
+from caal_node.language.backchannels import is_backchannel
+from caal_node.room.cue_player import Clock
+
+IN_TALK_S: Final = 8.0
+"""Seconds behind the agent's words in which a conversation goes on."""
+NOT_YOU_S: Final = 60.0
+"""Seconds after "I'm not talking to you" in which only the agent's name, or talk that surely is for
+it, is answered where not everything is."""
+ECHO_WORDS: Final = 4
+"""So many words and more may be the agent's own, heard by the microphone."""
+ECHO_SHARE: Final = 0.75
+"""The share of them that it has just said, in this order; the first and the last always, so that a
+"stop" behind them is heard."""
+_SAID_WORDS: Final = 80
+_HEARD_WORDS: Final = 60
+_WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_TRANSCRIPTS: Final = (
+    SpeechEventType.INTERIM_TRANSCRIPT,
+    SpeechEventType.PREFLIGHT_TRANSCRIPT,
+    SpeechEventType.FINAL_TRANSCRIPT,
+)
+_NOT_YOU: Final = tuple(
+    tuple(phrase.split())
+    for phrases in tomllib.loads(read("not_you.toml")).values()
+    for phrase in phrases
+)
+
+logger = logging.getLogger("caal_node")
+
+
+class Hearing:
+    """What `agent` hears in the session that it is in.
+
+    Args:
+        agent: While another one leads, such as a task that asks something, all is heard.
+        answers: To what it answers.
+        clock: It tells the seconds; by default the event loop does.
+    """
+
+    def __init__(self, agent: object, answers: Answers, clock: Clock | None = None) -> None:
+        self._agent: Final = agent
+        self._answers: Final = answers
+        self._names: Final = [tuple(_words(name)) for name in answers.names]
+        self._given_clock: Final = clock
+        self._session: AgentSession[Any] | None = None
+        self._said: deque[str] = deque(maxlen=_SAID_WORDS)
+        self._asks = False
+        """Whether the reply that is, or was last, spoken asks something."""
+        self._is_paused = False
+        """Whether LiveKit has paused the agent since somebody speaks."""
+        self._over_speech: bool | None = None
+        """Whether all that was spoken since the last words came began over the agent's speech;
+        None while nobody has spoken."""
+        self._spoke_until: float | None = None
+        self._not_you_until = 0.0
+
+    def begin(self, session: AgentSession[Any]) -> None:
+        self._session = session
+        self._clock = self._given_clock or asyncio.get_running_loop()
+        session.on("user_state_changed", self._on_user_state)
+        session.on("agent_state_changed", self._on_agent_state)
+
+    def end(self) -> None:
+        if (session := self._session) is not None:
+            session.off("user_state_changed", self._on_user_state)
+            session.off("agent_state_changed", self._on_agent_state)
+        self._session = self._over_speech = None
+
+    def note_sentence(self, text: str) -> None:
+        """Look at a sentence of the reply that is being spoken."""
+        self._asks |= "?" in text
+        self._said.extend(_words(text))
+
+    def of_node(self, stt_node: Callable[..., Any]) -> Any:
+        """Return `stt_node` without backchannels and the agent's own words over its speech.
+
+        Where its reply asks something, no backchannel is left out: "right" may be the answer.
+        """
+
+        async def heard(audio: Any, model_settings: Any) -> AsyncGenerator[SpeechEvent]:
+            events = stt_node(audio, model_settings)
+            if inspect.isawaitable(events):
+                events = await events
+            if events is not None:
+                async for event in events:
+                    if not self._is_dropped(event):
+                        yield event
+
+        return heard
+
+    def of_turn(self, completed: Callable[..., Any]) -> Any:
+        """Return `on_user_turn_completed` that ends turns which are not for the agent."""
+
+        async def heard(turn_ctx: llm.ChatContext, new_message: llm.ChatMessage) -> None:
+            if self.leaves_alone(new_message.text_content or ""):
+                logger.info("what was heard is not for the agent, and is left alone")
+                raise StopResponse
+            await completed(turn_ctx, new_message=new_message)
+
+        return heard
+
+    def leaves_alone(self, words: str) -> bool:
+        """Say whether spoken words are for somebody else, as far as the settings ask that."""
+        said = _words(words)
+        if any(_holds(said, phrase) for phrase in _NOT_YOU):
+            self._not_you_until = self._clock.time() + NOT_YOU_S
+            return True
+        if self._answers.to == "always" or any(_holds(said, name) for name in self._names):
+            self._not_you_until = 0.0
+            return False
+        if self._clock.time() < self._not_you_until:
+            return self._answers.to == "named" or overheard(words) > -OVERHEARD
+        in_talk = (
+            self._spoke_until is not None and self._clock.time() - self._spoke_until < IN_TALK_S
+        )
+        if in_talk and self._asks:
+            return False
+        if self._answers.to == "named":
+            return not in_talk
+        return overheard(words) >= (OVERHEARD_IN_TALK if in_talk else OVERHEARD)
+
+    def _is_dropped(self, event: SpeechEvent) -> bool:
+        if event.type not in _TRANSCRIPTS or not event.alternatives:
+            return False
+        over = self._over_speech
+        if event.type is SpeechEventType.FINAL_TRANSCRIPT:
+            self._over_speech = None
+        session = self._session
+        if not over or session is None or session.current_agent is not self._agent:
+            return False
+        words = event.alternatives[0].text
+        return self._is_own_voice(words) or (not self._asks and is_backchannel(words))
+
+    def _is_own_voice(self, words: str) -> bool:
+        heard, said = _words(words), list(self._said)
+        if not ECHO_WORDS <= len(heard) <= _HEARD_WORDS:
+            return False
+        matcher = SequenceMatcher(None, heard, said, autojunk=False)
+        same = [
+            at
+            for found, _, size in matcher.get_matching_blocks()
+            for at in range(found, found + size)
+        ]
+        ends = same[:1] == [0] and same[-1:] == [len(heard) - 1]
+        return ends and len(same) >= ECHO_SHARE * len(heard)
+
+    def _on_user_state(self, event: UserStateChangedEvent) -> None:
+        if event.new_state == "speaking" and self._session is not None:
+            over = self._is_paused or self._session.agent_state == "speaking"
+            self._over_speech = over and self._over_speech is not False
+
+    def _on_agent_state(self, event: AgentStateChangedEvent) -> None:
+        user_speaks = self._session is not None and self._session.user_state == "speaking"
+        was_speaking = event.old_state == "speaking"
+        self._is_paused = user_speaks and was_speaking and event.new_state == "listening"
+        if was_speaking:
+            self._spoke_until = self._clock.time()
+        if event.new_state == "thinking":
+            self._asks = False
+
+
+def _words(text: str) -> list[str]:
+    return [word.replace("’", "'") for word in _WORD.findall(text[:2_000].casefold())]
+
+
+def _holds(said: list[str], phrase: tuple[str, ...]) -> bool:
+    return any(tuple(said[at : at + len(phrase)]) == phrase for at in range(len(said)))
