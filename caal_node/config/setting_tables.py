@@ -185,6 +185,8 @@ class Cues(GivenTable):
     """The sounds of a room."""
 
     on: bool = True
+    words: bool = True
+    """Whether the agent says "One moment, please." while a tool takes long."""
     folder: Annotated[Path | None, AfterValidator(_cues_folder)] = None
     """WAV files in place of built-in cues."""
     agent_tools: Annotated[

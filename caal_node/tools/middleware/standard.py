@@ -14,6 +14,7 @@ from caal_node.tools.middleware.dry_run import DRY_RUN, DryRun
 from caal_node.tools.middleware.limits import CallLimits
 from caal_node.tools.middleware.policy_check import PolicyCheck
 from caal_node.tools.middleware.second_look import OtherModel, SecondLook, doubted
+from caal_node.tools.middleware.waiting_words import WaitingWords
 from caal_node.tools.pin import Pin
 
 logger = logging.getLogger("caal_node.tools")
@@ -27,6 +28,7 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
     3. A dry run answers in place of the tool, and nobody is asked about what will not be done.
     4. What may be meant otherwise is looked at once more.
     5. A person is asked for a yes, or for the PIN.
+    6. What takes long is told to whoever waits.
 
     Raises:
         ConfigError: The PIN cannot be used as one.
@@ -50,6 +52,7 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
             policy.needs_pin,
             pin,
         ),
+        *([WaitingWords()] if settings.cues.on and settings.cues.words else []),
     ]
 
 

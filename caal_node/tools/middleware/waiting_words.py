@@ -1,0 +1,80 @@
+"""While a tool takes long, the agent says so: one line soon, one more later, then nothing.
+
+    agent.middleware.append(WaitingWords())
+
+The lines come from `prompts/sentences.toml`; no model is asked for them. They are spoken with
+LiveKit's `RunContext.with_filler`, which keeps out of everybody's speech. What is added to it: how
+long each tool takes is learnt, so that nobody hears "one moment" before a tool that is done by
+then; a question to the person is not talked into; the lines are not in the history, where they
+would stand between a call and its result.
+"""
+
+# pyright: reportUnknownMemberType=false
+# LiveKit leaves the types of its sessions open, so they are half unknown.
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from livekit.agents import RunContext
+from livekit.agents.voice import SpeechHandle
+
+from caal_node.core.prompt_files import sentence
+from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
+
+LONG_S: Final = 1.5
+"""Seconds that a tool is expected to take from which the person is told at once."""
+AT_ONCE_S: Final = 0.7
+"""Seconds of silence until then: the cue has been heard by that time."""
+UNKNOWN_S: Final = 4.0
+"""Seconds of silence until they are told where the tool was expected to take less, as after this
+people think that the line is broken."""
+AGAIN_S: Final = 8.0
+"""Seconds from the first line to the second."""
+LINES: Final = ("waiting", "still_waiting")
+_NEWEST_SHARE: Final = 0.5
+"""What the newest time counts in what is expected next."""
+_TOOLS: Final = 1_000
+"""Tools whose times are kept."""
+
+
+class WaitingWords(CallMiddleware):
+    """Speaks while a call takes long. It belongs behind whatever asks the person something."""
+
+    name: ClassVar[str] = "waiting"
+
+    def __init__(self) -> None:
+        self._expected_s: Final[OrderedDict[str, float]] = OrderedDict()
+
+    async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:
+        context, tool = call.context, call.entry.exposed
+        if context is None or not _is_heard(context):
+            return await proceed()
+        clock = asyncio.get_running_loop()
+        began = clock.time()
+        delay = AT_ONCE_S if self._expected_s.get(tool, 0.0) >= LONG_S else UNKNOWN_S
+        line = partial(_say, context, context.session.current_agent)
+        async with context.with_filler(line, delay=delay, interval=AGAIN_S, max_steps=len(LINES)):
+            value = await proceed()
+        self._learn(tool, clock.time() - began)
+        return value
+
+    def _learn(self, tool: str, took_s: float) -> None:
+        before = self._expected_s.pop(tool, took_s)
+        self._expected_s[tool] = before + _NEWEST_SHARE * (took_s - before)
+        if len(self._expected_s) > _TOOLS:
+            self._expected_s.popitem(last=False)
+
+
+def _is_heard(context: RunContext[Any]) -> bool:
+    output = context.session.output
+    return output.audio is not None and output.audio_enabled
+
+
+def _say(context: RunContext[Any], agent: object, step: int) -> SpeechHandle | None:
+    if context.session.current_agent is not agent:
+        return None  # a task asks the person something
+    return context.session.say(sentence(LINES[step]), add_to_chat_ctx=False)

@@ -1,0 +1,112 @@
+"""In a LiveKit session: what the agent says while a tool takes long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from caal_node.config.settings import load_settings
+from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import ToolSpec
+from caal_node.tools.middleware import waiting_words
+from caal_node.tools.middleware.standard import standard_middleware
+from caal_node.tools.middleware.waiting_words import WaitingWords
+from tests.contract.test_tts_text_session import Nobody, Recorder
+from tests.stand_ins.conversation import Conversation, FakeTier, conversation
+from tests.stand_ins.stand_in_model import Call, StandInModel
+
+FIRST, SECOND = sentence("waiting"), sentence("still_waiting")
+ON = {"CAAL_CUES": "on"}
+CALL = [Call("get_weather", {"city": "Oslo"})]
+
+
+class Weather(FakeTier):
+    """A tier whose result is there once so many lines have been said."""
+
+    def __init__(self, *, after: int) -> None:
+        super().__init__(answer=self._wait)
+        self.voice, self._after = Recorder(), after
+
+    async def _wait(self, spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+        async with asyncio.timeout(20):
+            while len(self.voice.heard) < self._after:  # noqa: ASYNC110 - a voice has no event
+                await asyncio.sleep(0.01)
+        return {"high_c": 21}
+
+    def is_heard_in(self, talk: Conversation) -> None:
+        talk.session._tts = self.voice  # as `AgentSession(tts=...)` sets it
+        talk.session.output.audio = Nobody()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundredths of the seconds that people wait, but the ones that differ by what is learnt."""
+    monkeypatch.setattr(waiting_words, "UNKNOWN_S", 0.05)
+    monkeypatch.setattr(waiting_words, "AGAIN_S", 0.1)
+
+
+async def test_a_long_wait_has_two_lines_and_no_more_which_are_in_no_history() -> None:
+    tier = Weather(after=2)
+    async with (
+        StandInModel(CALL, ["It is warm."]) as server,
+        conversation(server, tier=tier, env=ON) as talk,
+    ):
+        tier.is_heard_in(talk)
+        await talk.ask("what is the weather in Oslo?")
+        assert tier.voice.heard == [FIRST, SECOND, "It is warm."]
+        said = [item.text_content for item in talk.history if item.type == "message"]
+        assert said == ["what is the weather in Oslo?", "It is warm."]
+        assert FIRST not in str(server.chats)
+
+
+async def test_a_tool_that_is_done_at_once_is_not_announced() -> None:
+    tier = Weather(after=0)
+    async with (
+        StandInModel(CALL, ["It is warm."]) as server,
+        conversation(server, tier=tier, env=ON) as talk,
+    ):
+        tier.is_heard_in(talk)
+        await talk.ask("what is the weather in Oslo?")
+        assert tier.voice.heard == ["It is warm."]
+
+
+async def test_where_nobody_hears_anything_nothing_is_said() -> None:
+    tier = Weather(after=0)
+    async with (
+        StandInModel(CALL, ["It is warm."]) as server,
+        conversation(server, tier=tier, env=ON) as talk,
+    ):
+        assert await talk.ask("what is the weather in Oslo?") == "It is warm."
+
+
+async def test_a_tool_that_took_long_before_is_announced_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting_words, "LONG_S", 0.01)
+    monkeypatch.setattr(waiting_words, "AT_ONCE_S", 0.02)
+    tier = Weather(after=1)
+    replies = (CALL, ["It is warm."], CALL, ["Still warm."])
+    async with (
+        StandInModel(*replies) as server,
+        conversation(server, tier=tier, env=ON) as talk,
+    ):
+        tier.is_heard_in(talk)
+        await talk.ask("what is the weather in Oslo?")
+        monkeypatch.setattr(waiting_words, "UNKNOWN_S", 60.0)
+        tier.voice.heard.clear()
+        await talk.ask("and what is the weather in Oslo now?")
+        assert tier.voice.heard == [FIRST, "Still warm."]
+
+
+@pytest.mark.parametrize(
+    ("table", "speaks"), [("", True), ("[cues]\nwords = false\n", False), ("cues = false", False)]
+)
+def test_it_can_be_switched_off(tmp_path: Path, table: str, speaks: bool) -> None:
+    file = tmp_path / "caal.toml"
+    file.write_text(table, encoding="utf-8")
+    middleware = standard_middleware(load_settings({}, file))
+    assert any(isinstance(each, WaitingWords) for each in middleware) is speaks
