@@ -23,6 +23,7 @@ from caal_node.core.errors import (
     ToolRefused,
     ToolUnavailable,
 )
+from caal_node.extend import Undoable
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets import registry
@@ -59,14 +60,19 @@ def home(request: pytest.FixtureRequest, server: HomeAssistantStandIn) -> HomeAs
 
 
 def words(result: Any) -> str:
-    assert isinstance(result, VerbatimResult)
+    assert isinstance(result, VerbatimResult | Undoable)
+    assert result.words is not None
     return result.words
+
+
+def data(result: Any) -> Any:
+    return result.output if isinstance(result, Undoable) else result.value
 
 
 async def test_a_light_is_turned_off_and_on_and_said_so(home: HomeAssistant) -> None:
     off = await home.control_home(device="kitchen lights", action="off")
     assert words(off) == "The kitchen lights are off."
-    assert off.value["devices"][0]["state"] == "off"
+    assert data(off)["devices"][0]["state"] == "off"
     on = await home.control_home(device="the kitchen light", action="on")
     assert words(on).startswith("The kitchen lights are on")
 
@@ -80,7 +86,7 @@ async def test_a_room_s_lights_are_turned_off_together(home: HomeAssistant) -> N
     result = await home.control_home(device="living room lights", action="off")
     assert words(result) == "All 3 are off."
     asked = await home.ask_home(device="lights in the lounge")
-    assert {each["state"] for each in asked.value["devices"]} == {"off"}
+    assert {each["state"] for each in data(asked)["devices"]} == {"off"}
 
 
 async def test_a_light_is_dimmed(home: HomeAssistant) -> None:
@@ -91,7 +97,7 @@ async def test_a_light_is_dimmed(home: HomeAssistant) -> None:
 async def test_heating_is_set_in_degrees(home: HomeAssistant) -> None:
     result = await home.set_home(device="thermostat", value="23 degrees")
     assert "set to 23 degrees Celsius" in words(result)
-    assert result.value["devices"][0]["temperature_target"] == 23
+    assert data(result)["devices"][0]["temperature_target"] == 23
 
 
 async def test_states_are_data_with_rooms_and_a_sentence(home: HomeAssistant) -> None:
@@ -131,7 +137,7 @@ async def test_a_wrong_token_is_told_of(server: HomeAssistantStandIn, via: str) 
 async def test_floors_have_their_names(server: HomeAssistantStandIn) -> None:
     home = toolset(server)
     result = await home.control_home(device="all lights downstairs", action="off")
-    assert len(result.value["devices"]) == 5
+    assert len(data(result)["devices"]) == 5
     assert (await home.ask_home(device="bed light")).value["devices"][0]["area"] == "Bedroom"
 
 
@@ -311,7 +317,7 @@ async def test_in_a_conversation_a_door_is_unlocked_after_a_yes(
         turn = await talk.say("Yes, please.")
     assert turn.text.startswith("The front door is unlock")
     offered = {tool["function"]["name"] for tool in model.requests[0].tools}
-    assert offered == {"control_home", "set_home", "ask_home", "unlock_door"}
+    assert offered == {"control_home", "set_home", "ask_home", "unlock_door", "undo"}
 
 
 @pytest.mark.usefixtures("_installed")
