@@ -24,6 +24,7 @@ pytest_plugins = [
 # Hypothesis' own deadline of 200 ms an example says how busy the machine is, not what is wrong.
 settings.register_profile("caal", deadline=None)
 settings.register_profile("few", deadline=None, max_examples=10)
+settings.register_profile("some", deadline=None, max_examples=30)
 settings.load_profile("caal")
 
 
