@@ -194,7 +194,7 @@ def _previews(
 ) -> list[tuple[str, Preview | None]]:
     """Ask each middleware in order, up to the first that refuses the call or answers for it."""
     found: list[tuple[str, Preview | None]] = []
-    for each in middleware:
+    for each in filter(lambda each: each.judges, middleware):
         shown = each.preview(request)
         found.append((each.name, shown))
         if shown is not None and shown.verdict in ("refused", "dry_run"):

@@ -83,6 +83,8 @@ class CallMiddleware(ABC):
 
     name: ClassVar[str]
     """What events call it, as the decider."""
+    judges: ClassVar[bool] = True
+    """Whether it may keep a call from running. `caal-node policy try` leaves others out."""
 
     @abstractmethod
     async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:

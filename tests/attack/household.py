@@ -16,7 +16,7 @@ from typing import Any, Final
 from caal_node.agent import CaalAgent
 from caal_node.core.errors import ToolFailure
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
-from caal_node.tools.source import VerbatimResult
+from caal_node.tools.source import Undoable, VerbatimResult
 from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.documents import Documents, DocumentsOptions
 from caal_node.toolsets.memory import Memory
@@ -37,7 +37,8 @@ async def _heard(work: Callable[[], Awaitable[Any]]) -> str:
         result = await work()
     except ToolFailure as failure:
         return failure.words or str(failure)
-    return result.words if isinstance(result, VerbatimResult) else json.dumps(result)
+    is_said = isinstance(result, VerbatimResult | Undoable) and result.words is not None
+    return result.words if is_said else json.dumps(result)
 
 
 def _services(folder: str | Path) -> ToolsetServices:

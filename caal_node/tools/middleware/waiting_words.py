@@ -45,6 +45,7 @@ class WaitingWords(CallMiddleware):
     """Speaks while a call takes long. It belongs behind whatever asks the person something."""
 
     name: ClassVar[str] = "waiting"
+    judges: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._expected_s: Final[OrderedDict[str, float]] = OrderedDict()

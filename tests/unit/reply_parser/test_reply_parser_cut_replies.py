@@ -279,10 +279,11 @@ _STYLES: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
 
 _CALL_ENDS = {
     "glm": re.compile(r"</tool_call>\s*\Z"),
-    "qwen": re.compile(r"</function>\s*</tool_call>\s*(?:<(?:/p?[a-z]*)?)?\Z"),
+    "elements": re.compile(r"</function>\s*(?:</tool_call>)?[^<]*(?:<(?:/[a-z_]*)?)?\Z"),
+    "qwen": re.compile(r"</function>\s*</tool_call>[^<]*(?:<(?:/p?[a-z]*)?)?\Z"),
 }
 """What ends a call also where its last value has no closer: no cut behind it or within that closer
-is seen."""
+is seen, and what follows it is taken for speech."""
 
 
 @pytest.mark.parametrize("style", sorted(_STYLES))
@@ -291,6 +292,7 @@ is seen."""
 @example(first={"text": "buy milk and\ntea"}, second={})
 @example(first={}, second={"text": "</tool_call></tool_call>"})
 @example(first={}, second={"text": "milk</tool_call></tool_call>"})
+@example(first={}, second={"text": "milk</function></tool_call>milk"})
 @example(first={"text": '<tool_call>{"name": "x", "arguments": {}}</tool_call>'}, second={})
 @example(first={"more": {"name": "x", "arguments": {"a": "b"}}}, second={})
 @example(first={"text": 'milk{"name": "set_timer", "arguments": {"minutes": 5}}' * 2}, second={})
@@ -307,7 +309,8 @@ def test_no_cut_runs_wrongly_whatever_the_values_hold(
     # Nothing is escaped in elements, so some values that hold their own closer are read otherwise.
     assume(whole == wanted[: len(whole)] and whole)
     for end in range(1, len(text), 1 + len(text) // 80):
-        # GLM leaves out `</arg_value>` in front of a call's end, and Qwen `</parameter>`.
+        # GLM leaves out `</arg_value>` in front of a call's end, and Qwen `</parameter>`, also
+        # where it writes no `<tool_call>`.
         if style in _CALL_ENDS and _CALL_ENDS[style].search(text[:end]):
             continue
         cut = calls(text[:end], NOTE_TOOLS)
