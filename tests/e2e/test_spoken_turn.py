@@ -164,7 +164,9 @@ async def test_a_spoken_request_is_answered_and_a_workflow_is_added_in_mid_room(
         report = await reload_by_another_process(on.env, tmp_path)
         assert report["room_name"] == ROOM
         assert report["added"] == ["list_events"]
-        assert report["tool_count"] == 11, "seven of timers, two workflows, two of the time server"
+        assert report["tool_count"] == 12, (
+            "seven of timers, undo, two workflows, two of the time server"
+        )
         assert report["failed"] == []
         holds_the_times_of_the_turn(tmp_path / "trace.jsonl")
 
