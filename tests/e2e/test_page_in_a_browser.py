@@ -524,7 +524,7 @@ async def test_over_https_one_port_has_the_page_livekit_and_the_control_api(tmp_
             headers=bearer,
             data={"text": "Dinner is ready.", "room_name": room},
         )
-        assert await said.json() == {"status": "said", "room_name": room}
+        assert await said.json() == {"status": "said", "room_name": room, "reason": None}
         await expect(page.get_by_text("Dinner is ready.").first).to_be_visible()
 
 
