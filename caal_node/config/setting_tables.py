@@ -101,16 +101,18 @@ def _answers(value: Any) -> Answers:
     listed = cast("list[object]", given) if isinstance(given, list | tuple) else []
     modes = [each for each in listed if each in ("always", "addressed")]
     called = tuple(each for each in listed if isinstance(each, str) and each not in modes)
-    if (
-        len(modes) + len(called) != len(listed)
-        or modes not in ([], ["always"], ["addressed"])
-        or (bool(modes == ["always"]) == bool(called) and not modes == ["addressed"])
-        or len(called) > MAX_NAMES
-        or not all(map(_is_name, called))
-    ):
+    are_names = len(modes) + len(called) == len(listed) and all(map(_is_name, called))
+    if not are_names or len(called) > MAX_NAMES:
         raise ValueError(_ANSWERS_FORM)
-    to = "addressed" if modes == ["addressed"] else "named" if called else "always"
-    return Answers(to, called)
+    match modes:
+        case ["addressed"]:
+            return Answers("addressed", called)
+        case ["always"] if not called:
+            return Answers()
+        case [] if called:
+            return Answers("named", called)
+        case _:
+            raise ValueError(_ANSWERS_FORM)
 
 
 _ANSWERS_FORM: Final = (

@@ -46,6 +46,8 @@ ECHO_WORDS: Final = 4
 ECHO_SHARE: Final = 0.75
 """The share of them that it has just said, in this order; the first and the last always, so that a
 "stop" behind them is heard."""
+MAX_READ_CHARS: Final = 2_000
+"""Characters that are read of a turn: two minutes of speech."""
 _SAID_WORDS: Final = 80
 _HEARD_WORDS: Final = 60
 _WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
@@ -76,7 +78,7 @@ class Hearing:
         self._agent: Final = agent
         self._answers: Final = answers
         self._names: Final = [tuple(_words(name)) for name in answers.names]
-        self._given_clock: Final = clock
+        self._clock: Final = clock
         self._session: AgentSession[Any] | None = None
         self._said: deque[str] = deque(maxlen=_SAID_WORDS)
         self._asks = False
@@ -91,7 +93,6 @@ class Hearing:
 
     def begin(self, session: AgentSession[Any]) -> None:
         self._session = session
-        self._clock = self._given_clock or asyncio.get_running_loop()
         session.on("user_state_changed", self._on_user_state)
         session.on("agent_state_changed", self._on_agent_state)
 
@@ -138,16 +139,14 @@ class Hearing:
         """Say whether spoken words are for somebody else, as far as the settings ask that."""
         said = _words(words)
         if any(_holds(said, phrase) for phrase in _NOT_YOU):
-            self._not_you_until = self._clock.time() + NOT_YOU_S
+            self._not_you_until = self._now_s() + NOT_YOU_S
             return True
         if self._answers.to == "always" or any(_holds(said, name) for name in self._names):
             self._not_you_until = 0.0
             return False
-        if self._clock.time() < self._not_you_until:
+        if self._now_s() < self._not_you_until:
             return self._answers.to == "named" or overheard(words) > -OVERHEARD
-        in_talk = (
-            self._spoke_until is not None and self._clock.time() - self._spoke_until < IN_TALK_S
-        )
+        in_talk = self._spoke_until is not None and self._now_s() - self._spoke_until < IN_TALK_S
         if in_talk and self._asks:
             return False
         if self._answers.to == "named":
@@ -179,6 +178,9 @@ class Hearing:
         ends = same[:1] == [0] and same[-1:] == [len(heard) - 1]
         return ends and len(same) >= ECHO_SHARE * len(heard)
 
+    def _now_s(self) -> float:
+        return (self._clock or asyncio.get_running_loop()).time()
+
     def _on_user_state(self, event: UserStateChangedEvent) -> None:
         if event.new_state == "speaking" and self._session is not None:
             over = self._is_paused or self._session.agent_state == "speaking"
@@ -189,13 +191,14 @@ class Hearing:
         was_speaking = event.old_state == "speaking"
         self._is_paused = user_speaks and was_speaking and event.new_state == "listening"
         if was_speaking:
-            self._spoke_until = self._clock.time()
+            self._spoke_until = self._now_s()
         if event.new_state == "thinking":
-            self._asks = False
+            # All that was said before has been taken, or had no words in it.
+            self._asks, self._over_speech = False, None
 
 
 def _words(text: str) -> list[str]:
-    return [word.replace("’", "'") for word in _WORD.findall(text[:2_000].casefold())]
+    return _WORD.findall(text[:MAX_READ_CHARS].replace("’", "'").casefold())
 
 
 def _holds(said: list[str], phrase: tuple[str, ...]) -> bool:

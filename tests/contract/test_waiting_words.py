@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from caal_node.config.settings import load_settings
+from caal_node.core.errors import ToolBroke
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.middleware import waiting_words
@@ -100,6 +103,30 @@ async def test_a_tool_that_took_long_before_is_announced_soon(
         tier.voice.heard.clear()
         await talk.ask("and what is the weather in Oslo now?")
         assert tier.voice.heard == [FIRST, "Still warm."]
+
+
+async def test_a_tool_that_fails_late_is_one_that_takes_long() -> None:
+    async def fails() -> Any:
+        await asyncio.sleep(0)
+        raise ToolBroke("no answer")
+
+    class Context:
+        """A call whose person hears, and in which nothing has to be said."""
+
+        session: Any = SimpleNamespace(
+            output=SimpleNamespace(audio=True, audio_enabled=True), current_agent=None
+        )
+
+        def with_filler(self, *_: Any, **__: Any) -> Any:
+            return nullcontext()
+
+    words, call = WaitingWords(), SimpleNamespace(context=Context(), entry=SimpleNamespace())
+    call.entry.exposed = "slow"
+    asked: Any = call
+    with pytest.raises(ToolBroke):
+        await words.run(asked, fails)
+    assert words.expected_s("slow") > 0
+    assert words.expected_s("another") == 0
 
 
 @pytest.mark.parametrize(

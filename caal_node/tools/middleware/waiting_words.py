@@ -56,12 +56,22 @@ class WaitingWords(CallMiddleware):
             return await proceed()
         clock = asyncio.get_running_loop()
         began = clock.time()
-        delay = AT_ONCE_S if self._expected_s.get(tool, 0.0) >= LONG_S else UNKNOWN_S
+        delay = AT_ONCE_S if self.expected_s(tool) >= LONG_S else UNKNOWN_S
         line = partial(_say, context, context.session.current_agent)
-        async with context.with_filler(line, delay=delay, interval=AGAIN_S, max_steps=len(LINES)):
-            value = await proceed()
+        # LiveKit waits for `delay` of silence once more, behind the interval.
+        again = max(0.0, AGAIN_S - delay)
+        try:
+            async with context.with_filler(line, delay=delay, interval=again, max_steps=len(LINES)):
+                value = await proceed()
+        except Exception:  # one that fails late is a long one, too
+            self._learn(tool, clock.time() - began)
+            raise
         self._learn(tool, clock.time() - began)
         return value
+
+    def expected_s(self, tool: str) -> float:
+        """Return the seconds that a tool is expected to take; 0 where nothing is known."""
+        return self._expected_s.get(tool, 0.0)
 
     def _learn(self, tool: str, took_s: float) -> None:
         before = self._expected_s.pop(tool, took_s)

@@ -17,7 +17,7 @@ from caal_node.cli.new_files import write_examples
 from caal_node.config.env_file import read_env_file
 from caal_node.config.file import unknown_variables, variable
 from caal_node.config.removed import REMOVED
-from caal_node.config.setting_tables import Checks, Cues, Fallbacks, Trace
+from caal_node.config.setting_tables import Answers, Checks, Cues, Fallbacks, Trace
 from caal_node.config.settings import FIELDS, Settings, hidden_lines, load_settings
 from caal_node.config.switches import Switches
 from caal_node.core.addresses import ModelReference
@@ -514,3 +514,24 @@ def test_cues_without_a_track_are_not_switched_on_and_nothing_else_is_either() -
     assert not switches.checks.claims
     switches.switch(None, {"claims": True})
     assert switches.checks == Checks()
+
+
+@pytest.mark.parametrize(
+    ("value", "answers"),
+    [
+        ("always", Answers()),
+        ("addressed", Answers("addressed")),
+        ("addressed, Olly", Answers("addressed", ("Olly",))),
+        ("Olly,hey Olly", Answers("named", ("Olly", "hey Olly"))),
+    ],
+)
+def test_what_is_answered_is_a_mode_or_names(value: str, answers: Answers) -> None:
+    assert load_settings({"CAAL_ANSWERS": value}).answers == answers
+
+
+@pytest.mark.parametrize(
+    "value", ["always,Olly", "always,addressed", "addressed,addressed", "!", "o" * 41, "ab," * 11]
+)
+def test_another_form_of_answers_is_told_with_all_forms(value: str) -> None:
+    with pytest.raises(ConfigError, match=r"CAAL_ANSWERS.*write always, addressed, or up to 10"):
+        load_settings({"CAAL_ANSWERS": value})

@@ -104,6 +104,15 @@ async def test_words_of_two_stretches_are_dropped_only_if_both_began_over_speech
     assert await story.hears("Okay.") == ["Okay."]
 
 
+async def test_a_noise_without_words_in_an_earlier_turn_counts_for_nothing(story: Story) -> None:
+    story.session.agent("listening")
+    story.session.person_speaks()
+    story.session.agent("thinking")
+    story.session.agent("speaking")
+    story.session.person_speaks()
+    assert await story.hears("Mm-hmm.") == []
+
+
 async def test_while_the_agent_is_paused_for_one_another_is_dropped_too(story: Story) -> None:
     story.session.person("speaking")
     story.session.agent("listening")
@@ -207,7 +216,13 @@ def test_with_a_name_only_what_has_it_and_what_follows_is_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["I wasn't talking to you!", "No, I’m not talking to you.", "Ich rede nicht mit dir."]
+    "words",
+    [
+        "I wasn't talking to you!",
+        "No, I’m not talking to you.",
+        "Ich rede nicht mit dir.",
+        "I wasn’t speaking to you",
+    ],
 )
 def test_who_says_that_they_mean_somebody_else_gets_no_answer(words: str) -> None:
     for answers in (Answers(), Answers("addressed"), Answers("named", ("Olly",))):
