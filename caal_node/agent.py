@@ -44,7 +44,7 @@ from caal_node.control.messages import (
 )
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
-from caal_node.core.items import SystemItem
+from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.core.turn import Turn
@@ -387,14 +387,17 @@ class CaalAgent(Agent):
         """Return example utterances by exposed name: the settings', else the author's."""
         return self._prompt_builder.examples()
 
-    def first_question(self) -> Question:
-        """Return the beginning of every turn's prompt: the instructions and the tools."""
+    def first_question(self, words: str | None = None) -> Question:
+        """Return the beginning of the next turn's prompt: the instructions, the tools and the
+        conversation, with what a person says, if they have begun."""
         tools = llm.ToolContext(self.tools).flatten()
         self._own_tools.guard_in(tools)
         items = self._items_of.read(self.chat_ctx)
         if not any(isinstance(item, SystemItem) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
             items = (SystemItem(instructions_text(self.instructions)), *items)
+        if words is not None:
+            items = (*items, UserItem(words))
         return self._prompt_builder.first_question(items, tools)
 
     async def on_reload(self, request: ReloadRequest) -> ReloadReport:

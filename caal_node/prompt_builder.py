@@ -313,11 +313,12 @@ class PromptBuilder:
         told = known and known.context_tokens
         if told != self._told_context:
             self._told_context, self._shared = told, budget_of(self._settings, told)
+        self._context.share(self._shared)
+        self._context.calibrate(stats and stats.truncation.most)
 
     def _fitting(self, tools: PromptTools, history: Sequence[Item]) -> PromptTools:
         """Return as many of `tools` as the model's context has room for beside the talk."""
         shared, head = self._shared, _fixed_tokens(history)
-        self._context.share(shared)
         most = shared.tools(head)
         if self._offered is None or self._offered[:2] != (tools, most):
             offered = fitting(tools, most, self._tokens, DISCOVER)

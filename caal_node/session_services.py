@@ -40,7 +40,6 @@ from caal_node.control.messages import (
 )
 from caal_node.core.errors import CaalError, ModelError
 from caal_node.core.events import Event, Events, SpeechFailed, Spoken, TierName
-from caal_node.core.items import UserItem
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.models.model_connection import OnRequest
@@ -55,7 +54,7 @@ from caal_node.room.hearing import Hearing
 from caal_node.room.hooks import CallbackQueue, HookNotifier, Hooks
 from caal_node.room.other_participants import close_to_others, keep_job_alive
 from caal_node.room.presence import EventListener, Presence, ToolOrigin
-from caal_node.room.read_ahead import ReadAhead
+from caal_node.room.read_ahead import NOT_YET_SAID, ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
 from caal_node.telemetry.metrics import request_of, session_metrics
 from caal_node.telemetry.spans import write_cue
@@ -85,7 +84,7 @@ class ServedAgent(Protocol):
     @property
     def on_tools(self) -> AgentTools: ...
 
-    def first_question(self) -> Question: ...
+    def first_question(self, words: str | None = None) -> Question: ...
 
     def origin(self, tool: str) -> tuple[TierName, str]: ...
 
@@ -238,9 +237,8 @@ class SessionServices:
         self._exit_stack.callback(self.hearing.end)
         session.on("user_input_transcribed", self._heard)
         self._exit_stack.callback(session.off, "user_input_transcribed", self._heard)
-        if settings.read_ahead:
-            self._ahead = ReadAhead(self._read_ahead, session)
-            self._exit_stack.push_async_callback(self._ahead.aclose)
+        self._ahead = ReadAhead(self, session)
+        self._exit_stack.push_async_callback(self._ahead.aclose)
         self._set_text_transforms(session)
         self._run_beside("caal-warm", self._warm(attributes))
 
@@ -349,20 +347,25 @@ class SessionServices:
 
         The model has the words as they were said.
         """
-        if self._ahead is not None:
+        if self._ahead is not None and self._agent.settings.read_ahead:
             self._ahead.heard(event.transcript, is_final=event.is_final)
         event.transcript = self._redaction.text(event.transcript)
 
-    async def _read_ahead(self, words: str) -> None:
+    async def read(self, words: str) -> None:
         """Have the model's server read the conversation, with `words` at its end.
 
         Raises:
             ModelError: it could not be asked.
         """
         if isinstance(model := self._agent.model, LLM):
-            talk = self._agent.first_question()
-            items = (*talk.items, UserItem(words))
-            await model.read_ahead(replace(talk, items=items, references=()))
+            await model.read_ahead(replace(self._agent.first_question(words), references=()))
+
+    def is_cut_next(self) -> bool:
+        """Say whether the next words cut the conversation."""
+        if not isinstance(self._agent.model, LLM):
+            return False
+        now = self._agent.first_question().items
+        return self._agent.first_question(NOT_YET_SAID).items[: len(now)] != now
 
     def _emit_sentence(self, sentence: str) -> None:
         self.hearing.note_sentence(sentence)

@@ -22,7 +22,6 @@ from caal_node.context.tool_data import ToolDataCache
 from caal_node.context.window import (
     DATA_ID,
     DATA_TOKENS,
-    KEPT,
     ContextBudget,
     Cutter,
     Window,
@@ -36,6 +35,8 @@ MAX_TOKENS: Final = 6_144
 """Tokens of a whole prompt: three quarters of an 8,192-token context. The rest is for the reply
 and for what the estimate misses."""
 
+TIGHTENED: Final = 0.75
+"""The part of a prompt's tokens that is left where its server has found it too long."""
 _CACHED_MESSAGES: Final = 32
 """Cuts whose message is kept. One is in use; the others belong to requests that LiveKit began early
 for words that then changed."""
@@ -68,6 +69,10 @@ class ContextBuilder:
         self._max_tokens = max_tokens
         self._talk = 0
         self._budget: ContextBudget | None = None
+        self._is_settled = False
+        """Whether another limit would cut the conversation elsewhere, and have all of it read
+        again: it was cut, or its server found it too long."""
+        self._is_tightened = False
         self._data = data if data is not None else ToolDataCache()
         self._pairing: Final = Pairing()
         self._cutter: Final = Cutter()
@@ -80,7 +85,14 @@ class ContextBuilder:
         stays for as long as the budget does."""
         if budget != self._budget:
             self._budget = budget
+            self._is_settled = self._is_tightened = False
             self._max_tokens, self._talk = budget.window, budget.talk
+
+    def calibrate(self, ratio: float | None) -> None:
+        """Use as much of the context as the server's own counts allow: at most `ratio` tokens for
+        each estimated one. A conversation that was cut keeps its limit."""
+        if ratio is not None and self._budget is not None and not self._is_settled:
+            self._max_tokens = self._budget.counted(ratio)
 
     def build(
         self,
@@ -99,6 +111,7 @@ class ContextBuilder:
         history = self._with_additions(self._pairing.repair(items), told)
         limits = WindowLimits(self._max_turns, self._max_tokens, tools_tokens, self._talk)
         window = self._cutter.cut(history, limits)
+        self._is_settled = self._is_tightened or window.cut_at is not None
         message = self._data_message(history, window)
         return (*window.head, *((message,) if message else ()), *window.kept)
 
@@ -116,9 +129,10 @@ class ContextBuilder:
         """
         history, old_limits = tuple(items), (self._max_tokens, self._talk)
         old_tokens = items_tokens(self.build(history, tools_tokens, told))
-        self._max_tokens = int((old_tokens + tools_tokens) * KEPT)
-        self._talk = int(min(self._talk, old_tokens) * KEPT)
+        self._max_tokens = int((old_tokens + tools_tokens) * TIGHTENED)
+        self._talk = int(min(self._talk, old_tokens) * TIGHTENED)
         if items_tokens(self.build(history, tools_tokens, told)) < old_tokens:
+            self._is_tightened = True
             return True
         self._max_tokens, self._talk = old_limits
         return False

@@ -25,6 +25,13 @@ DESCRIPTION_CHARS: Final = 160
 """Characters of a tool's description: two lines. More says how a tool works, not when to use it."""
 PARAMETER_CHARS: Final = 80
 """Characters of one parameter's description."""
+PURPOSE_CHARS: Final = 60
+"""Characters of what a told tool is for: one short sentence."""
+NOTE_CHARS: Final = 40
+"""Characters of the description of a told tool's parameter."""
+_NAME_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_STEM_CHARS: Final = 4
+"""The beginning of a word by which it is looked for in a text: `switch_light` and "switches"."""
 _TOLD_KEPT: Final = 256
 """Told tools whose text is kept: those of a dozen windows. Every request shows all of them again.
 """
@@ -51,26 +58,53 @@ def catalogue(tools: Sequence[ToolSchema]) -> str:
 
 @lru_cache(_TOLD_KEPT)
 def told_catalogue(told: ToolsItem) -> str:
-    """Write the tools that stand in a conversation as text."""
-    return "\n".join(_catalogue_entry(tool, about=_purpose(tool)) for tool in told.tools)
+    """Write the tools that stand in a conversation as text, a line each.
+
+    A line is a signature, `set_light(room, state: on|off, brightness?: integer)`, and what the tool
+    is for where its name does not say it. That takes half of what `catalogue` does.
+    """
+    lines = [f"- {tool['function']['name']}{described(tool)}" for tool in told.tools]
+    if told.also:
+        lines.append(f"Others: {', '.join(told.also)}")
+    return "\n".join(lines)
 
 
 def described(tool: ToolSchema) -> str:
-    """Write one tool on a line, without its name: what it is for, and its arguments."""
-    return " ".join(filter(None, (_purpose(tool), _shape(tool))))
+    """Write one tool on a line, without its name: its arguments, and what it is for."""
+    function = tool["function"]
+    purpose = first_sentences(_SECTION.sub("", function.get("description") or ""), PURPOSE_CHARS)
+    more = f": {purpose}" if purpose and not _is_told_by(function["name"], purpose) else ""
+    return f"({_arguments(tool)}){more}"
 
 
-def _catalogue_entry(tool: ToolSchema, *, about: str | None = None) -> str:
+def _catalogue_entry(tool: ToolSchema) -> str:
     name, shape = tool["function"]["name"], _shape(tool)
-    if about is None:
-        about = first_sentences(tool["function"].get("description") or "", DESCRIPTION_CHARS)
+    about = first_sentences(tool["function"].get("description") or "", DESCRIPTION_CHARS)
     return f"- {name}: {about}\n  {shape}" if about else f"- {name} {shape}"
 
 
-def _purpose(tool: ToolSchema) -> str:
-    """Return what a tool is for, without what its arguments say as well."""
-    description = tool["function"].get("description") or ""
-    return first_sentences(_SECTION.sub("", description), DESCRIPTION_CHARS)
+def _arguments(tool: ToolSchema) -> str:
+    schema = cast("Mapping[str, Any]", tool["function"].get("parameters") or {})
+    if takes_any(schema):
+        return "any arguments"
+    required = cast("Sequence[str]", schema.get("required") or ())
+    properties = cast("Mapping[str, Any]", schema.get("properties") or {})
+    return ", ".join(_argument(name, sub, name in required) for name, sub in properties.items())
+
+
+def _argument(name: str, schema: Any, required: bool) -> str:
+    text = f"{_key(name)}{'' if required else '?'}"
+    if (kind := _type(schema, 0, quoted=False)) != "string":
+        text = f"{text}: {kind}"
+    about = _about(schema, NOTE_CHARS)
+    return f"{text} ({about})" if about else text
+
+
+def _is_told_by(name: str, purpose: str) -> bool:
+    """Say whether a tool's own name, of two words or more, is made of words of its purpose."""
+    own = [word.lower() for word in _NAME_WORD.findall(name.rpartition("__")[2])]
+    said = purpose.lower()
+    return len(own) > 1 and all(word[:_STEM_CHARS] in said for word in own)
 
 
 def _shape(tool: ToolSchema) -> str:
@@ -89,22 +123,32 @@ def _object_type(schema: Mapping[str, Any], depth: int) -> str:
 
 
 def _member(name: str, schema: Any, required: bool, depth: int) -> str:
-    name = name if _WORD.fullmatch(name) else json.dumps(name, ensure_ascii=False)
-    text = f"{name}{'' if required else '?'}: {_type(schema, depth)}"
-    about: object = None
-    if isinstance(schema, Mapping):
-        about = cast("Mapping[str, Any]", schema).get("description")
-    return f"{text} ({first_sentences(about, PARAMETER_CHARS)})" if about else text
+    text = f"{_key(name)}{'' if required else '?'}: {_type(schema, depth)}"
+    about = _about(schema, PARAMETER_CHARS)
+    return f"{text} ({about})" if about else text
 
 
-def _type(schema: Any, depth: int) -> str:
+def _key(name: str) -> str:
+    return name if _WORD.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _about(schema: Any, max_chars: int) -> str:
+    if not isinstance(schema, Mapping):
+        return ""
+    return first_sentences(cast("Mapping[str, Any]", schema).get("description"), max_chars)
+
+
+def _type(schema: Any, depth: int, *, quoted: bool = True) -> str:
     if not isinstance(schema, Mapping):
         return "any"
     given = cast("Mapping[str, Any]", schema)
     if "const" in given:
         return json.dumps(given["const"], ensure_ascii=False)
     if isinstance(given.get("enum"), list):
-        return "|".join(json.dumps(v, ensure_ascii=False) for v in given["enum"])
+        values = cast("list[object]", given["enum"])
+        if not quoted and all(isinstance(v, str) and _WORD.fullmatch(v) for v in values):
+            return "|".join(map(str, values))
+        return "|".join(json.dumps(v, ensure_ascii=False) for v in values)
     for key in ("anyOf", "oneOf"):
         if isinstance(options := given.get(key), list):
             return "|".join(dict.fromkeys(_type(o, depth) for o in cast("list[Any]", options)))

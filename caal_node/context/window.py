@@ -33,8 +33,14 @@ from caal_node.core.items import CallItem, ResultItem, SystemItem, ToolsItem, Us
 # last ones of the table first.
 
 WINDOW_SHARE: Final = 0.75
-"""The part of a context that a whole prompt gets. The rest is for the reply and for what the
-estimate misses."""
+"""The part of a context that a whole prompt gets, until its server has counted one. The rest is for
+the reply and for what the estimate misses."""
+LEAST_RATIO: Final = 0.6
+"""A server that counts fewer tokens for each estimated one has left some out."""
+COUNTED_MARGIN: Final = 1.1
+"""By how much the tokens of what comes next may be above those that were counted."""
+WINDOW_STEP: Final = 512
+"""What a whole prompt may have is rounded down to a multiple of this, as each count differs."""
 TALK_PART: Final = 4
 """The talk gets at least a quarter of a whole prompt, however many tools there are: with the
 defaults 1,536 tokens, some ten spoken turns."""
@@ -76,8 +82,18 @@ class ContextBudget:
         needed = math.ceil(fixed / (1 - WINDOW_SHARE / TALK_PART))
         return -(-needed // _ROUND) * _ROUND
 
+    def counted(self, ratio: float) -> int:
+        """Return what a whole prompt may have, as estimated, where its server has counted at most
+        `ratio` tokens for each estimated one."""
+        fitting = (self.context - self._reply) / (max(ratio, LEAST_RATIO) * COUNTED_MARGIN)
+        return max(int(fitting) // WINDOW_STEP * WINDOW_STEP, min(self.window, WINDOW_STEP))
+
     def _beside(self, head: int) -> int:
-        return head + self.talk + min(REPLY_TOKENS_MAX, self.context // REPLY_PART)
+        return head + self.talk + self._reply
+
+    @property
+    def _reply(self) -> int:
+        return min(REPLY_TOKENS_MAX, self.context // REPLY_PART)
 
 
 def budget(*, told: int | None, num_ctx: int | None, default: int) -> ContextBudget:
@@ -116,9 +132,12 @@ def fitting(
 
 DATA_ID: Final = "tool-data"
 """The id of the message with the tool data of dropped calls, and the beginning of others'."""
-KEPT: Final = 0.75
-"""The part of the limits that a cut leaves. A cut costs a cold prompt, so it makes room for several
-turns; to keep less would forget more than the model server gains."""
+KEPT: Final = 0.5
+"""The part of the limits that a cut leaves. A cut costs a cold prompt, so it makes room for many
+turns."""
+AHEAD_PART: Final = 10
+"""A turn begins with at least a tenth of the room, or a cut is made in front of it: a server can
+read what is left while the answer before it is heard, and not while somebody waits."""
 DATA_TOKENS: Final = 800
 """Tokens that a cut leaves free for the data of dropped calls: about ten short records. Two cores
 evaluate them in some 15 s, once after each cut."""
@@ -267,6 +286,7 @@ class _Replay:
         self.reserved = 0
         self._total = 0
         self._room = room
+        self._ahead = room - room // AHEAD_PART
         self._kept_tokens = int(room * KEPT)
         self._max_turns = max_turns
         self._kept_turns = max(1, int(max_turns * KEPT))
@@ -282,8 +302,8 @@ class _Replay:
 
     def add(self, position: int, item: WindowItem) -> None:
         tokens = item_tokens(item)
-        self._total += tokens
         turn = self._turn_of(position, item)
+        self._total += tokens
         turn.items.append(item)
         if not isinstance(item, SystemItem):
             turn.tokens += tokens
@@ -300,13 +320,15 @@ class _Replay:
         begins = isinstance(item, UserItem | ToolsItem)
         if not self.turns or (begins and self.turns[-1].has_user):
             self.turns.append(_Turn(position))
+            if self._total > self._ahead:
+                self._drop_turns(position, kept=2)  # what it follows on may be asked about
         turn = self.turns[-1]
         turn.has_user = turn.has_user or (isinstance(item, UserItem) and not _is_own_data(item))
         return turn
 
-    def _drop_turns(self, position: int) -> None:
+    def _drop_turns(self, position: int, kept: int = 1) -> None:
         dropped = 0
-        while dropped < len(self.turns) - 1 and (
+        while dropped < len(self.turns) - kept and (
             self._total > self._kept_tokens or len(self.turns) - dropped > self._kept_turns
         ):
             turn = self.turns[dropped]

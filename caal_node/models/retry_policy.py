@@ -83,8 +83,15 @@ class TruncationDetector:
         self.room: int | None = None
         """Tokens that the server was seen to read of a prompt that it cut. None: it cut none."""
         self._ratio: float | None = None
+        self._most = 0.0
         self._largest = 0
         self._trusted = True
+
+    @property
+    def most(self) -> float | None:
+        """Tokens that the server has counted for each estimated one, at most; None: it has counted
+        nothing, or something else."""
+        return self._most or None if self._trusted else None
 
     def is_cut(self, estimated: int, counted: int, context_tokens: int | None) -> bool:
         """Return whether the server cut a prompt of `estimated` tokens, of which it counted
@@ -95,6 +102,7 @@ class TruncationDetector:
         share = _FIRST_SHARE if self._ratio is None else _SHARE * self._ratio
         if not full and (estimated < _SMALLEST or counted >= estimated * share):
             self._ratio = counted / estimated if estimated else None
+            self._most = max(self._most, self._ratio or 0.0)
             if self.room is not None and counted >= self.room:
                 # A prompt that was made to fit is below the limit: this counts something else.
                 self._trusted, self.room = False, None

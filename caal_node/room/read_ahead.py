@@ -1,9 +1,11 @@
-"""Has the model's server read what a person has said so far, while they still speak.
+"""Has the model's server read in advance what the next request will begin with.
 
-What they have said when they end is then mostly read: on one slow core that is seconds of a long
-sentence, and more where an answer or a result in front of it has not been read yet. Each time one
-token is asked for, whose value nobody looks at. There is one such request at a time, at most
-`READS_MOST` in a turn, and none beside a reply; the turn's own request ends it.
+While a person speaks, that is what they have said so far, which is then mostly read when they end:
+on one slow core that is seconds of a long sentence, and more where an answer or a result in front
+of it has not been read yet. After an answer it is a conversation that the next words cut: all that
+is left of it has to be read anew. Each time one token is asked for, whose value nobody looks at.
+There is one such request at a time, at most `READS_MOST` in a turn, and none beside a reply; the
+turn's own request ends it.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -15,8 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from livekit.agents import AgentSession, ConversationItemAddedEvent
 from livekit.agents.utils import aio
@@ -29,17 +30,32 @@ WORDS_STEP: Final = 4
 """New words after which it is worth to read again: a request has some 10 tokens beside them."""
 READS_MOST: Final = 12
 """Requests for one turn's words: some 45 words, and whoever says more pauses on the way."""
+NOT_YET_SAID: Final = "..."
+"""It stands in the words' place until somebody speaks."""
+
+
+class ReadsConversation(Protocol):
+    """What can have a model's server read the conversation."""
+
+    async def read(self, words: str) -> None:
+        """Have it read with `words` at its end. It is cancelled where the words turn out to be
+        others, and when they are asked about.
+
+        Raises:
+            ModelError: the server could not be asked.
+        """
+        ...
+
+    def is_cut_next(self) -> bool:
+        """Say whether the next words cut the conversation."""
+        ...
 
 
 class ReadAhead:
-    """The words of one session, until `aclose`.
+    """What is read in advance in one session, until `aclose`; `reader` has it read."""
 
-    `read` has a server read them; it is cancelled where they turn out to be others, and when they
-    are asked about.
-    """
-
-    def __init__(self, read: Callable[[str], Awaitable[None]], session: AgentSession[Any]) -> None:
-        self._read: Final = read
+    def __init__(self, reader: ReadsConversation, session: AgentSession[Any]) -> None:
+        self._reader: Final = reader
         self._session: Final = session
         self._segments: list[str] = []
         """What is settled of the turn's words."""
@@ -74,8 +90,12 @@ class ReadAhead:
             await aio.cancel_and_wait(self._reading)
 
     def _added(self, event: ConversationItemAddedEvent) -> None:
-        """Begin anew where what was heard stands in the conversation now."""
-        if getattr(event.item, "role", "") != "user":
+        """Begin anew where what was heard stands in the conversation now, and have what a cut
+        leaves read behind an answer."""
+        role = getattr(event.item, "role", "")
+        if role == "assistant" and self._is_free and self._reader.is_cut_next():
+            self._begin(NOT_YET_SAID)
+        if role != "user":
             return
         self._segments.clear()
         self._heard = self._begun = ""
@@ -92,19 +112,26 @@ class ReadAhead:
             if not still_right:
                 self._drop()
             return
-        if self._closed or self._replying or not self._left or not self._heard:
+        if not self._is_free or not self._left or not self._heard:
             return
         new = len(self._heard.split()) - len(self._begun.split())
         if still_right and new < WORDS_STEP:
             return
         self._begun = self._heard
         self._left -= 1
-        self._reading = asyncio.create_task(self._run(self._heard), name="caal-read-ahead")
+        self._begin(self._heard)
+
+    @property
+    def _is_free(self) -> bool:
+        return not (self._closed or self._replying or self._reading is not None)
+
+    def _begin(self, words: str) -> None:
+        self._reading = asyncio.create_task(self._run(words), name="caal-read-ahead")
         self._reading.add_done_callback(self._ended)
 
     async def _run(self, words: str) -> None:
         try:
-            await self._read(words)
+            await self._reader.read(words)
         except ModelError as error:
             logger.debug("nothing was read ahead: %s", type(error).__name__)
         except Exception:  # an extra, of which nobody awaits the result

@@ -34,12 +34,12 @@ from mcp_bridge.embedding.semantic_index import SemanticQuery
 # of bytes; of the rest it gives the names, and of what finds no room even so, the number.
 
 DISCOVER: Final = "mcp_discover"
-TOOLS_MAX: Final = 10
+TOOLS_MAX: Final = 4
 """Tools that one search makes callable."""
 TEXT_BYTES: Final = 4_000
-"""What is told of them together: some 1,000 tokens, ten usual tools."""
-NAMES_BYTES: Final = 1_200
-"""The names that are told beside them: some 300 tokens, forty names."""
+"""What is told of them together: some 1,000 tokens, four tools with long arguments."""
+NAMES_BYTES: Final = 400
+"""The names that are told beside them: some 100 tokens, a dozen names."""
 SERVER_CHARS: Final = 400
 """The names of servers in the tool's own description: twenty of them."""
 _PATTERNS: Final[Mapping[str, Any]] = {

@@ -26,6 +26,7 @@ from caal_node.models.backends.base import Backend, BackendRequest, Capabilities
 from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.llm import LLM
+from caal_node.tools.sources.mcp import McpToolSource
 from tests.bench.counting_engine import DEADLINE_S, CountingEngine
 
 ROOT: Final = Path(__file__).parents[2]
@@ -98,7 +99,8 @@ async def _caal(
         engine.model, base_url=engine.openai_url, deadlines=TransportDeadlines(first=DEADLINE_S)
     )
     model = LLM(backend=wrapped(backend), native_tools=native)
-    agent = CaalAgent(settings=settings)
+    mcp: Any = McpToolSource(servers, call_timeout_s=START_S, ready_s=START_S)
+    agent = CaalAgent(settings=settings, tiers={"mcp": mcp})
     session = _session(model)
     try:
         await session.start(agent)

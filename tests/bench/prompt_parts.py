@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.bench.scripted_model import text_of
 
-_TOLD_LINES: Final = re.compile(r"^- [\w-]+(?:: .*\n  \{.*|: .*| \{.*)$", re.MULTILINE)
+_TOLD_LINES: Final = re.compile(r"^- [\w-]+(?:: .*\n  \{.*|: .*| \{.*|\(.*)$", re.MULTILINE)
 """A tool's entry in a catalogue."""
 
 

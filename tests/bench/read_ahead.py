@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack, aclosing
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -73,7 +74,7 @@ class Talk:
         head = SystemItem(read("system.md")), UserItem("What is on my calendar today?")
         return Question((*head, *talk), PromptTools(self._tools.schemas), max_tokens=2)
 
-    async def read(self, question: Question) -> None:
+    async def have_read(self, question: Question) -> None:
         self.requests += 1
         await self.model.read_ahead(question)
 
@@ -88,20 +89,31 @@ class Talk:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Has words read behind an answer."""
+
+    talk: Talk
+    answer: str
+
+    async def read(self, words: str) -> None:
+        await self.talk.have_read(self.talk.question(AssistantItem(self.answer), UserItem(words)))
+
+    def is_cut_next(self) -> bool:
+        return False
+
+
 async def measured(talk: Talk, answer: str, count: int, *, ahead: bool) -> float:
     """Speak `count` words, and return the seconds to the first token of the reply."""
     if answer == SHORT_ANSWER:  # the server has read it, but none of the words
-        await talk.read(talk.question(AssistantItem(answer), UserItem("-")))
+        await talk.have_read(talk.question(AssistantItem(answer), UserItem("-")))
     else:
-        await talk.read(talk.question())
+        await talk.have_read(talk.question())
     talk.requests = 0
     said = SAID[:count]
 
-    async def read_words(words: str) -> None:
-        await talk.read(talk.question(AssistantItem(answer), UserItem(words)))
-
     if ahead:
-        reading = ReadAhead(read_words, AgentSession[Any](vad=None))
+        reading = ReadAhead(Words(talk, answer), AgentSession[Any](vad=None))
         await asyncio.sleep(HEARD_S)
         for heard in range(1, count + 1):
             await asyncio.sleep(WORD_S)

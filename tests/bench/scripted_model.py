@@ -80,7 +80,7 @@ class Shown:
         """Return the name by which the conversation tells of `tool`: a line of a catalogue, or a
         key of what a search has found."""
         name = rf"(?P<name>(?:[\w-]+__)?{re.escape(tool)})"
-        line = re.search(rf"- {name}(?:: | \{{)", self.text)
+        line = re.search(rf"- {name}(?:: | \{{|\()", self.text)
         found = re.search(rf'callable_now.*?"{name}\\*"\s*:', self.text)
         told = line or found
         return None if told is None else told["name"]

@@ -110,7 +110,7 @@ def test_between_cuts_the_data_message_stays_the_same_whatever_happens_to_the_da
     items += [UserItem("q8")]
     assert builder.build(items)[: len(first)] == first
 
-    items += [AssistantItem("a8"), *small_talk(3, start=9)]
+    items += [AssistantItem("a8"), *small_talk(5, start=9)]
     assert "something else" in (data_of(builder.build(items)) or "")
 
 

@@ -35,14 +35,14 @@ def test_a_short_conversation_is_kept_whole() -> None:
     assert (window.dropped, window.cut_at, window.data_tokens) == ((), None, 0)
 
 
-def test_too_many_turns_are_cut_to_three_quarters_at_once() -> None:
+def test_too_many_turns_are_cut_to_half_at_once() -> None:
     assert len(users(cut(chat(8), WindowLimits(8, 100_000)))) == 8
-    assert users(cut(chat(9), WindowLimits(8, 100_000))) == ["q3", "q4", "q5", "q6", "q7", "q8"]
-    assert len(users(cut(chat(11), WindowLimits(8, 100_000)))) == 8
-    assert len(users(cut(chat(12), WindowLimits(8, 100_000)))) == 6
+    assert users(cut(chat(9), WindowLimits(8, 100_000))) == ["q5", "q6", "q7", "q8"]
+    assert len(users(cut(chat(13), WindowLimits(8, 100_000)))) == 8
+    assert len(users(cut(chat(14), WindowLimits(8, 100_000)))) == 4
 
 
-def test_too_many_tokens_are_cut_to_three_quarters_of_the_room() -> None:
+def test_too_many_tokens_are_cut_to_half_of_the_room() -> None:
     items: list[Item] = [SystemItem("s")]
     for number in range(30):
         items += [UserItem(f"q{number} " + "word " * 40), AssistantItem("word " * 40)]
@@ -53,12 +53,32 @@ def test_too_many_tokens_are_cut_to_three_quarters_of_the_room() -> None:
 
     assert window.cut_at is not None
     at_the_cut = cut(items[: window.cut_at + 1], WindowLimits(100, 2_000))
-    assert room / 2 < items_tokens(at_the_cut.kept) <= room * window_module.KEPT
+    newest = item_tokens(items[window.cut_at])
+    assert room / 3 < items_tokens(at_the_cut.kept) - newest <= room * window_module.KEPT
+
+
+def test_a_cut_that_is_coming_is_made_where_a_turn_begins() -> None:
+    items: list[Item] = [SystemItem("s")]
+    limits = WindowLimits(100, 2_000)
+    for number in range(100):
+        items += [UserItem(f"q{number}"), AssistantItem("word " * 100)]
+        if (at := cut(items, limits).cut_at) is not None:
+            assert items[at] == UserItem(f"q{number}")
+            break
+    else:
+        pytest.fail("nothing was cut")
+
+
+def test_what_a_large_turn_brought_is_still_there_in_the_next_one() -> None:
+    room = 2_000 - window_module.FIXED_STEP
+    large = "word " * int(room * 0.95 / item_tokens(AssistantItem("word " * 1_000)) * 1_000)
+    items = [SystemItem("s"), UserItem("q0"), AssistantItem(large), UserItem("q1")]
+    assert users(cut(items, WindowLimits(100, 2_000))) == ["q0", "q1"]
 
 
 def test_a_greeting_belongs_to_the_first_turn() -> None:
     items = [SystemItem("s"), AssistantItem("Hello!"), *chat(9)[1:]]
-    assert users(cut(items, WindowLimits(8, 100_000)))[0] == "q3"
+    assert users(cut(items, WindowLimits(8, 100_000)))[0] == "q5"
     assert cut(items[:-2], WindowLimits(8, 100_000)).cut_at is None
 
 

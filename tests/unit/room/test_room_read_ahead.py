@@ -13,7 +13,7 @@ from livekit.agents.llm import ChatMessage
 from livekit.agents.voice.events import ConversationItemAddedEvent
 
 from caal_node.core.errors import ModelUnreachable
-from caal_node.room.read_ahead import READS_MOST, ReadAhead
+from caal_node.room.read_ahead import NOT_YET_SAID, READS_MOST, ReadAhead
 from tests.stand_ins.conversation import Conversation, conversation
 from tests.stand_ins.stand_in_model import Hang, StandInModel
 
@@ -43,6 +43,7 @@ class Server:
         self.asked: list[str] = []
         self.cancelled: list[str] = []
         self.running = 0
+        self.cut_next = False
         self._ends = asyncio.Event()
 
     async def read(self, words: str) -> None:
@@ -58,6 +59,9 @@ class Server:
         finally:
             self.running -= 1
 
+    def is_cut_next(self) -> bool:
+        return self.cut_next
+
     async def end(self) -> None:
         self._ends.set()
         await settled()
@@ -71,7 +75,7 @@ async def settled() -> None:
 @asynccontextmanager
 async def reading() -> AsyncGenerator[tuple[Server, ReadAhead, AgentSession[Any]]]:
     server, session = Server(), AgentSession[Any](vad=None)
-    ahead = ReadAhead(server.read, session)
+    ahead = ReadAhead(server, session)
     try:
         yield server, ahead, session
     finally:
@@ -147,6 +151,35 @@ async def test_a_turn_has_so_many_requests_at_most() -> None:
     assert len(server.asked) == READS_MOST
 
 
+def speaks(session: AgentSession[Any], words: str) -> None:
+    message = ChatMessage(role="assistant", content=[words])
+    session.emit("conversation_item_added", ConversationItemAddedEvent(item=message))
+
+
+async def test_what_a_cut_leaves_is_read_behind_the_answer_and_no_more() -> None:
+    async with reading() as (server, ahead, session):
+        speaks(session, "It is noon.")
+        await settled()
+        assert server.asked == []
+        server.cut_next = True
+        speaks(session, "It is noon.")
+        await settled()
+        assert server.asked == [NOT_YET_SAID]
+        ahead.request_begins()
+        await settled()
+        assert server.cancelled == [NOT_YET_SAID]
+
+
+async def test_words_that_come_while_a_cut_is_read_are_read_next() -> None:
+    async with reading() as (server, ahead, session):
+        server.cut_next = True
+        speaks(session, "It is noon.")
+        await settled()
+        ahead.heard("could you", is_final=False)
+        await settled()
+        assert server.asked == [NOT_YET_SAID, "could you"]
+
+
 async def test_nothing_begins_once_it_is_closed() -> None:
     async with reading() as (server, ahead, _):
         ahead.heard("could you", is_final=False)
@@ -158,10 +191,11 @@ async def test_nothing_begins_once_it_is_closed() -> None:
 
 
 async def test_a_server_that_fails_costs_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    async def failing(_: str) -> None:
-        raise ModelUnreachable("no")
+    class Failing(Server):
+        async def read(self, words: str) -> None:
+            raise ModelUnreachable("no")
 
-    ahead = ReadAhead(failing, AgentSession[Any](vad=None))
+    ahead = ReadAhead(Failing(), AgentSession[Any](vad=None))
     ahead.heard("could you", is_final=False)
     await settled()
     await ahead.aclose()
