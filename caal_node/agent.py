@@ -18,7 +18,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from livekit import rtc
 from livekit.agents import Agent, FlushSentinel, ModelSettings, llm
@@ -48,6 +48,7 @@ from caal_node.core.items import SystemItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.core.turn import Turn
+from caal_node.language.hotwords import choices
 from caal_node.models.chat_context import (
     ClockSteps,
     ItemsOfContext,
@@ -80,10 +81,14 @@ from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_search import PromptHead
 from caal_node.tools.undo import UNDO, undo_for
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
+from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
+
+NAMES_S: Final = 15.0
+"""Seconds in which a toolset tells which names are said to it."""
 
 
 class CaalAgent(Agent):
@@ -480,6 +485,20 @@ class CaalAgent(Agent):
             return node(chat_ctx, tools, model_settings)
 
         return guarding
+
+    async def spoken_names(self) -> list[str]:
+        """Return names that are said to the tools: those of the toolsets, then allowed values."""
+        toolsets = [each for each in super().tools if isinstance(each, ConfiguredToolset)]
+        found = list[str]()
+        for toolset in toolsets:
+            try:
+                async with asyncio.timeout(NAMES_S):
+                    found += await toolset.spoken_names()
+            except Exception as error:  # its tools report what is wrong
+                logger.info("%s tells no names: %s", toolset.NAME, type(error).__name__)
+        known = {each.NAME for each in toolsets}  # their choices are words such as "off"
+        specs = [each for each in self.table.specs.values() if each.source not in known]
+        return [*found, *(name for spec in specs for name in choices(spec.parameters))]
 
     async def own_specs(self) -> list[ToolSpec]:
         """Describe every function tool that is not remote, whoever gave it to the agent."""

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias
 from weakref import WeakSet
 
 from livekit import rtc
-from livekit.agents import AgentSession, UserInputTranscribedEvent, llm
+from livekit.agents import AgentSession, NotGivenOr, UserInputTranscribedEvent, llm, stt
 from livekit.agents.metrics import LLMMetrics
 from livekit.agents.utils import aio
 from livekit.agents.voice.transcription.filters import filter_emoji
@@ -41,6 +41,7 @@ from caal_node.control.messages import (
 from caal_node.core.errors import CaalError, ModelError
 from caal_node.core.events import Event, Events, SpeechFailed, Spoken, TierName
 from caal_node.core.items import UserItem
+from caal_node.language.hotwords import hotwords
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.models.model_connection import OnRequest
@@ -83,9 +84,14 @@ class ServedAgent(Protocol):
     def model(self) -> llm.LLM: ...
 
     @property
+    def stt(self) -> NotGivenOr[stt.STT[Any] | None]: ...
+
+    @property
     def on_tools(self) -> AgentTools: ...
 
     def first_question(self) -> Question: ...
+
+    async def spoken_names(self) -> list[str]: ...
 
     def origin(self, tool: str) -> tuple[TierName, str]: ...
 
@@ -134,6 +140,7 @@ class SessionServices:
         self._ahead: ReadAhead | None = None
         self._on_request: OnRequest | None = None
         self._exit_stack = AsyncExitStack()
+        self._tools_changed: Final = asyncio.Event()
         self._redacted: WeakSet[AgentSession[Any]] = WeakSet()
         """Sessions until whose end logs are redacted."""
         self.hearing = Hearing(agent, agent.settings.answers)
@@ -238,11 +245,34 @@ class SessionServices:
         self._exit_stack.callback(self.hearing.end)
         session.on("user_input_transcribed", self._heard)
         self._exit_stack.callback(session.off, "user_input_transcribed", self._heard)
+        ears = self._agent.stt or session.stt
+        if ears and ears.capabilities.keyterms:
+            self._run_beside("caal-names", self._tell_names(session))
         if settings.read_ahead:
             self._ahead = ReadAhead(self._read_ahead, session)
             self._exit_stack.push_async_callback(self._ahead.aclose)
         self._set_text_transforms(session)
         self._run_beside("caal-warm", self._warm(attributes))
+
+    def note_tools(self) -> None:
+        self._tools_changed.set()
+
+    async def _tell_names(self, session: AgentSession[Any]) -> None:
+        """Tell speech recognition the names that are said to the tools, whenever those change.
+
+        The session's own keyterms stay, in front.
+        """
+        own, told = session.keyterms, list[str]()
+        try:
+            while True:
+                self._tools_changed.clear()
+                names = hotwords(await self._agent.spoken_names())
+                if names != told:
+                    session.update_options(keyterms=[*own, *names])
+                    told = names
+                await self._tools_changed.wait()
+        finally:
+            session.update_options(keyterms=own)
 
     async def aclose(self) -> None:
         await self._exit_stack.aclose()

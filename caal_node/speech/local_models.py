@@ -281,9 +281,12 @@ class WhisperSTT(stt.STT[Any]):
     """
 
     def __init__(self, folder: Path, *, language: str = "en", threads: int | None = None) -> None:
-        super().__init__(capabilities=stt.STTCapabilities(streaming=False, interim_results=False))
+        super().__init__(
+            capabilities=stt.STTCapabilities(streaming=False, interim_results=False, keyterms=True)
+        )
         self._folder = Path(folder)
         self._language = language
+        self._hotwords: str | None = None
         library = import_library("faster_whisper", "faster-whisper")
 
         def load() -> Any:
@@ -312,6 +315,9 @@ class WhisperSTT(stt.STT[Any]):
 
     async def aclose(self) -> None:
         await self._thread.aclose()
+
+    def _update_session_keyterms(self, keyterms: list[str]) -> None:
+        self._hotwords = ", ".join(keyterms) or None
 
     async def _recognize_impl(
         self,
@@ -349,6 +355,7 @@ class WhisperSTT(stt.STT[Any]):
             temperature=0.0,
             condition_on_previous_text=False,
             without_timestamps=True,
+            hotwords=self._hotwords,
         )
         texts: list[str] = []
         confidences: list[float] = []

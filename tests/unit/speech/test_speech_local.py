@@ -177,6 +177,7 @@ def test_a_missing_extra_names_the_command_that_brings_it(
 class StandInWhisper:
     segments: list[tuple[str, float]]
     heard: list[NDArray[np.float32]] = field(default_factory=list)
+    told: list[object] = field(default_factory=list[object])
     gate: threading.Event = field(default_factory=threading.Event)
     thread: threading.Thread | None = None
 
@@ -184,6 +185,7 @@ class StandInWhisper:
         assert self.gate.wait(10)
         self.thread = threading.current_thread()
         self.heard.append(samples)
+        self.told.append(options["hotwords"])
         return (
             (SimpleNamespace(text=text, avg_logprob=log) for text, log in self.segments),
             None,
@@ -215,6 +217,18 @@ async def test_the_segments_become_one_text_with_the_lowest_confidence(
     assert event.alternatives[0].confidence == pytest.approx(np.exp(-0.7))
     assert event.alternatives[0].end_time == 1.0
     assert whisper.thread is not threading.main_thread()
+    await ears.aclose()
+
+
+async def test_the_session_s_names_are_told_to_the_model(
+    whisper: StandInWhisper, tmp_path: Path
+) -> None:
+    ears = WhisperSTT(tmp_path)
+    assert ears.capabilities.keyterms
+    for keyterms in ([], ["Lümmel", "boot room"], []):
+        ears._update_session_keyterms(keyterms)  # pyright: ignore[reportPrivateUsage]
+        await ears.recognize(frame(np.zeros(16_000, np.int16), 16_000))
+    assert whisper.told == [None, "Lümmel, boot room", None]
     await ears.aclose()
 
 
