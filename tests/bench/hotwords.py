@@ -1,7 +1,7 @@
 """Whether names reach the agent: spoken requests with the names of a household, heard by Whisper.
 
 Run: `python -m tests.bench.hotwords [--flite VOICE ...]`. `named_requests.json` has sixty requests
-with a name each and forty without any; what names there are is given to the recogniser, or not.
+with a name each and forty without any; all names are told to the recogniser, or none.
 The last thirty of the sixty were never looked at while this was built. Names that a voice would
 read by English rules are written for it as they sound, the second spelling for flite.
 
@@ -27,7 +27,7 @@ from typing import Final
 import numpy as np
 from livekit import rtc
 
-from caal_node.language.hotwords import hotwords
+from caal_node.language.hotwords import TERMS_MAX, hotwords
 from caal_node.speech import make_stt, make_tts
 from caal_node.speech.local_models import WhisperSTT
 from tests.bench.table import print_table
@@ -120,6 +120,12 @@ class Flite:
         pass
 
 
+def told_with(names: Sequence[str], number: int) -> Sequence[str]:
+    """Return as many names as are told, with the one of that number at any place among them."""
+    first = (number - number * 7 % TERMS_MAX) % len(names)
+    return [*names, *names][first : first + TERMS_MAX]
+
+
 def noise(number: int) -> rtc.AudioFrame:
     samples = np.random.default_rng(number).normal(size=RATE_HZ * 3 // 2)
     if number % 2:
@@ -170,11 +176,18 @@ async def measure(voice: Piper | Flite) -> list[Sequence[str]]:
     assert isinstance(ears, WhisperSTT)
     sounds = [await voice.say(said) for said in [*named, *without]]
     rows = list[Sequence[str]]()
-    for way, terms in (("alone", []), ("told the names", hotwords(each.name for each in named))):
-        ears._update_session_keyterms(terms)  # pyright: ignore[reportPrivateUsage] - as LiveKit does
-        await recognised(ears, sounds[0])
-        since = time.perf_counter()
-        heard = [await recognised(ears, sound) for sound in sounds]
+    names = [each.name for each in named]
+    await recognised(ears, sounds[0])
+    for way in ("alone", "told the names"):
+
+        def tell(number: int, told: bool = way != "alone") -> None:
+            terms = hotwords(told_with(names, number)) if told else []
+            ears._update_session_keyterms(terms)  # pyright: ignore[reportPrivateUsage] - LiveKit's
+
+        since, heard = time.perf_counter(), list[str]()
+        for number, sound in enumerate(sounds):
+            tell(number)
+            heard.append(await recognised(ears, sound))
         seconds = (time.perf_counter() - since) / len(sounds)
         pairs = list(zip([*named, *without], heard, strict=True))
         noises = [await recognised(ears, noise(number)) for number in range(NOISES)]
