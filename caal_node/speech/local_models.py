@@ -299,7 +299,7 @@ class WhisperSTT(stt.STT[Any]):
                 cpu_threads=threads or speech_threads(),
                 local_files_only=True,
             )
-            model.encode = self._encoded = _Encoded(model.encode)
+            model.encode = _Encoded(model.encode)
             return model
 
         self._thread: ModelThread[Any] = ModelThread("whisper", load)
@@ -361,7 +361,7 @@ class WhisperSTT(stt.STT[Any]):
             told = self._decode(model, samples, stop, ", ".join(names))
             if any(_holds(told.text, name) and not _holds(heard.text, name) for name in names):
                 heard = told
-        self._encoded.forget()
+        model.encode.forget()
         return heard
 
     def _decode(
