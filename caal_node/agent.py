@@ -158,6 +158,7 @@ class CaalAgent(Agent):
         self._services = SessionServices(
             self,
             self._pipeline.outcomes,
+            self._pipeline.open_calls,
             self._pipeline.events,
             outgoing,
             on_event=on_event or given.get("on_event"),
@@ -287,7 +288,7 @@ class CaalAgent(Agent):
 
     def cancel_calls(self) -> None:
         """Cancel every call of a tool under way, as somebody at a terminal wants with Ctrl-C."""
-        self._pipeline.cancel_calls()
+        self._pipeline.open_calls.cancel()
 
     async def warmed(self) -> None:
         """Wait until the model has read the prompt's head, or the attempt has failed."""

@@ -21,7 +21,12 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias
 from weakref import WeakSet
 
 from livekit import rtc
-from livekit.agents import AgentSession, UserInputTranscribedEvent, llm
+from livekit.agents import (
+    AgentSession,
+    ConversationItemAddedEvent,
+    UserInputTranscribedEvent,
+    llm,
+)
 from livekit.agents.metrics import LLMMetrics
 from livekit.agents.utils import aio
 from livekit.agents.voice.transcription.filters import filter_emoji
@@ -60,6 +65,7 @@ from caal_node.room.spoken_text import redacted, speakable, watched, without_mar
 from caal_node.telemetry.metrics import request_of, session_metrics
 from caal_node.telemetry.spans import write_cue
 from caal_node.telemetry.trace_file import flush, write_trace
+from caal_node.tools.open_calls import OpenCalls
 from caal_node.tools.pipeline import CallOutcomes
 
 logger = logging.getLogger("caal_node")
@@ -103,6 +109,7 @@ class SessionServices:
         self,
         agent: ServedAgent,
         outcomes: CallOutcomes,
+        open_calls: OpenCalls,
         events: Events,
         redaction: OutgoingRedaction,
         *,
@@ -113,6 +120,7 @@ class SessionServices:
     ) -> None:
         self._agent = agent
         self._outcomes = outcomes
+        self._open_calls: Final = open_calls
         self._events: Final = events
         self._redaction = redaction
         trace = agent.settings.trace
@@ -138,6 +146,7 @@ class SessionServices:
         """Sessions until whose end logs are redacted."""
         self.hearing = Hearing(agent, agent.settings.answers)
         """What the agent hears and leaves alone."""
+        open_calls.hearing = self.hearing
         self.announcer = SessionAnnouncer()
         """Speaks by itself in the session that the agent is in."""
         self.warmed = asyncio.Event()
@@ -236,6 +245,8 @@ class SessionServices:
         self._run_beside("caal-arrivals", self.announcer.watch_arrivals())
         self.hearing.begin(session)
         self._exit_stack.callback(self.hearing.end)
+        session.on("conversation_item_added", self._added)
+        self._exit_stack.callback(session.off, "conversation_item_added", self._added)
         session.on("user_input_transcribed", self._heard)
         self._exit_stack.callback(session.off, "user_input_transcribed", self._heard)
         if settings.read_ahead:
@@ -343,6 +354,14 @@ class SessionServices:
             for each in options.tts_text_transforms or ()
         ]
         self._exit_stack.callback(restore)
+
+    def _added(self, event: ConversationItemAddedEvent) -> None:
+        """Take calls back if the person wants that. While another agent leads, the words are its
+        own: an answer to what it asks."""
+        item = event.item
+        if isinstance(item, llm.ChatMessage) and item.role == "user":
+            if self._agent.session.current_agent is self._agent:
+                self._open_calls.note_said(item.text_content or "")
 
     def _heard(self, event: UserInputTranscribedEvent) -> None:
         """Redact LiveKit's event of what a person said, of which it writes the caption afterwards.

@@ -200,6 +200,10 @@ class CallCorrected(NotConfirmed):
     spoken = ""  # nothing is to be said, as the model is to make the call that is wanted
 
 
+class SpokenOver(NotConfirmed):
+    spoken = ""  # what the person says meanwhile is answered
+
+
 class PinLocked(NotConfirmed):
     spoken = "pin_locked"
 

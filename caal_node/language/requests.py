@@ -20,6 +20,8 @@ TALK: Final = 0.85
 STATEMENT: Final = 0.7
 """Odds from which a plain answer is likely, each for its reason (docs/small-models.md has what
 they cost and gain)."""
+TAKES_BACK: Final = 0.6
+"""Odds from which words only take back what was asked for: "never mind", "forget it"."""
 THANKS: Final = 0.25
 """Odds of small talk from which "that's all for now" is some as well; "stop" may be for a tool."""
 ASIDE: Final = 0.3
@@ -68,6 +70,11 @@ def plain_answer(words: str) -> PlainAnswer:
     if idle >= TALK and odds["talk"] < 0.5:  # a question about an answer may be for a tool
         return "talk"
     return "statement" if idle >= STATEMENT else ""
+
+
+def takes_back(words: str) -> bool:
+    """Say whether a turn only takes back what was asked for before it."""
+    return request_odds(words)["cancel"] >= TAKES_BACK
 
 
 def surely_only_asks(words: str) -> bool:

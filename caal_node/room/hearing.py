@@ -34,7 +34,7 @@ from caal_node.config.setting_tables import Answers
 from caal_node.core.prompt_files import read
 from caal_node.language.addressee import OVERHEARD, OVERHEARD_IN_TALK, overheard
 from caal_node.language.backchannels import is_backchannel
-from caal_node.room.cue_player import Clock
+from caal_node.room.cue_player import Clock, ClockTimer
 
 IN_TALK_S: Final = 8.0
 """Seconds behind the agent's words in which a conversation goes on."""
@@ -46,6 +46,11 @@ ECHO_WORDS: Final = 4
 ECHO_SHARE: Final = 0.75
 """The share of them that it has just said, in this order; the first and the last always, so that a
 "stop" behind them is heard."""
+WORDS_S: Final = 2.0
+"""Seconds after speech in which its words are waited for. Whisper needs half a second for a
+sentence; a noise has no words at all."""
+LONGEST_S: Final = 10.0
+"""Seconds for which a call waits while somebody speaks; a television never stops."""
 MAX_READ_CHARS: Final = 2_000
 """Characters that are read of a turn: two minutes of speech."""
 _SAID_WORDS: Final = 80
@@ -90,6 +95,12 @@ class Hearing:
         None while nobody has spoken."""
         self._spoke_until: float | None = None
         self._not_you_until = 0.0
+        self._words: list[str] = []
+        """What was heard since somebody began to speak."""
+        self._words_known = asyncio.Event()
+        """Whether nobody speaks, and the words of whoever spoke last are there."""
+        self._words_known.set()
+        self._words_late: ClockTimer | None = None
 
     def begin(self, session: AgentSession[Any]) -> None:
         self._session = session
@@ -101,6 +112,19 @@ class Hearing:
             session.off("user_state_changed", self._on_user_state)
             session.off("agent_state_changed", self._on_agent_state)
         self._session = self._over_speech = None
+        self._words_known.set()
+
+    async def heard_out(self) -> str:
+        """Return the words for the agent that are being spoken, once they are there; "" where
+        nobody speaks, or what was heard has no words for the agent.
+
+        LiveKit breaks a reply off only once there are words; until then its calls would run.
+        """
+        if self._words_known.is_set():
+            return ""
+        await self._words_known.wait()
+        words = " ".join(self._words)
+        return "" if not words or self.leaves_alone(words) else words
 
     def note_sentence(self, text: str) -> None:
         """Look at a sentence of the reply that is being spoken."""
@@ -119,7 +143,10 @@ class Hearing:
                 events = await events
             if events is not None:
                 async for event in events:
-                    if not self._is_dropped(event):
+                    is_dropped = self._is_dropped(event)
+                    if event.type is SpeechEventType.FINAL_TRANSCRIPT:
+                        self._note_words(event, is_dropped=is_dropped)
+                    if not is_dropped:
                         yield event
 
         return heard
@@ -181,10 +208,30 @@ class Hearing:
     def _now_s(self) -> float:
         return (self._clock or asyncio.get_running_loop()).time()
 
+    def _note_words(self, event: SpeechEvent, *, is_dropped: bool) -> None:
+        if event.alternatives and not is_dropped:
+            self._words.append(event.alternatives[0].text)
+        if self._session is None or self._session.user_state != "speaking":
+            self._words_known.set()
+
     def _on_user_state(self, event: UserStateChangedEvent) -> None:
+        if event.new_state == "speaking":
+            if self._words_known.is_set():
+                self._words.clear()
+            self._words_known.clear()
+            self._wait_for_words(LONGEST_S)
+        elif event.old_state == "speaking":
+            # A recogniser that streams has the words before the silence.
+            self._wait_for_words(0.0 if self._words else WORDS_S)
         if event.new_state == "speaking" and self._session is not None:
             over = self._is_paused or self._session.agent_state == "speaking"
             self._over_speech = over and self._over_speech is not False
+
+    def _wait_for_words(self, seconds: float) -> None:
+        if self._words_late is not None:
+            self._words_late.cancel()
+        clock = self._clock or asyncio.get_running_loop()
+        self._words_late = clock.call_at(clock.time() + seconds, self._words_known.set)
 
     def _on_agent_state(self, event: AgentStateChangedEvent) -> None:
         user_speaks = self._session is not None and self._session.user_state == "speaking"

@@ -56,6 +56,7 @@ from caal_node.tools.argument_check import check_arguments, check_choices, check
 from caal_node.tools.call_middleware import CallMiddleware, ToolCallRequest, run_through
 from caal_node.tools.call_scheduler import CallScheduler
 from caal_node.tools.caller_of_call import caller_of, request_of
+from caal_node.tools.open_calls import OpenCall, OpenCalls
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.source import Arguments, VerbatimResult
 from caal_node.tools.table import ToolEntry
@@ -246,12 +247,8 @@ class Pipeline:
         self.prompts: ShownTools | None = None
         """It knows the tools that the model was last shown."""
         self._timeout_s = timeout_s
-        self._under_way: Final[set[asyncio.Task[Any]]] = set()
-
-    def cancel_calls(self) -> None:
-        """Cancel every call under way. LiveKit lets them go on when a reply is interrupted."""
-        for task in tuple(self._under_way):
-            task.cancel()
+        self.open_calls: Final = OpenCalls()
+        """The calls under way."""
 
     async def run(
         self,
@@ -285,7 +282,7 @@ class Pipeline:
             ToolFailure: whatever went wrong, in one of its kinds.
         """
         call = self._request(entry, call_id, arguments, context, caller)
-        with self._noted(call) as shown:
+        with self._noted(call) as (under_way, shown):
             with ExitStack() as turns:
                 turn = self._turn(call, own=False)
                 turns.enter_context(turn)
@@ -299,6 +296,7 @@ class Pipeline:
 
                 async with not_waited_for_when_spoken_over(context):
                     await turn.come()
+                    await self.open_calls.begin(under_way)
                     value = await run_through(self.middleware, call, allowed)
                 value = self.undos.plain(call, value)
             if becomes_text(value):
@@ -329,7 +327,7 @@ class Pipeline:
             also inside of a `VerbatimResult`.
         """
         call = self._request(entry, call_id, arguments, context)
-        with self._noted(call) as shown:
+        with self._noted(call) as (under_way, shown):
             with (turn := self._turn(call, own=True)):
                 self._check(call, validate)
 
@@ -344,6 +342,7 @@ class Pipeline:
 
                 async with not_waited_for_when_spoken_over(context):
                     await turn.come()
+                    await self.open_calls.begin(under_way)
                     value = await run_through(self.middleware, call, own)
                 value = self.undos.plain(call, value)
             # Of a verbatim result the sentence is redacted as well as the value.
@@ -458,24 +457,22 @@ class Pipeline:
         return f". The request has more words of {best}: call that if it is meant"
 
     @contextmanager
-    def _noted(self, call: ToolCallRequest) -> Generator[list[str]]:
+    def _noted(self, call: ToolCallRequest) -> Generator[tuple[OpenCall, list[str]]]:
         """Note how the call inside ends, and keep secrets out of the errors it ends with.
 
-        It gives a list, which takes what the call's event shows of its result.
+        It gives the call, and a list, which takes what its event shows of its result.
         """
         began = time.perf_counter()
         outcome: Outcome = "cancelled"
         reason, shown = "", list[str]()
         failed: BaseException | None = None
-        task = asyncio.current_task()
-        assert task is not None
-        self._under_way.add(task)
         self.undos.begin(call)
         spec, exposed = call.entry.spec, call.entry.exposed
         with tool_span(spec, exposed, call.call_id, self._outgoing) as span:
             span.begin(spec, call.arguments)
             try:
-                yield shown
+                with self.open_calls.opened(call) as under_way:
+                    yield under_way, shown
                 outcome = "dry_run" if call.is_dry else "ok"
             except Exception as error:
                 failed = error
@@ -491,7 +488,6 @@ class Pipeline:
                 failed = error
                 raise
             finally:
-                self._under_way.discard(task)
                 self.undos.end(call, outcome, failed)
                 report = CallReport(outcome, tuple(call.decisions), reason, "".join(shown))
                 self.outcomes.note(call.call_id, report)
