@@ -359,9 +359,9 @@ class SessionServices:
         """Take calls back if the person wants that. While another agent leads, the words are its
         own: an answer to what it asks."""
         item = event.item
-        if isinstance(item, llm.ChatMessage) and item.role == "user":
-            if self._agent.session.current_agent is self._agent:
-                self._open_calls.note_said(item.text_content or "")
+        is_said = isinstance(item, llm.ChatMessage) and item.role == "user"
+        if is_said and self._agent.session.current_agent is self._agent:
+            self._open_calls.note_said(item.text_content or "")
 
     def _heard(self, event: UserInputTranscribedEvent) -> None:
         """Redact LiveKit's event of what a person said, of which it writes the caption afterwards.

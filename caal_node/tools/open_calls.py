@@ -83,9 +83,9 @@ class OpenCalls:
         Raises:
             SpokenOver: there are words that the model has not answered.
         """
-        if self.hearing is not None and call.is_of_conversation and not call.reads:
-            if await self.hearing.heard_out():
-                raise SpokenOver(SPOKEN_OVER)
+        waits = call.is_of_conversation and not call.reads
+        if waits and self.hearing is not None and await self.hearing.heard_out():
+            raise SpokenOver(SPOKEN_OVER)
         call.has_begun = True
 
     def note_said(self, words: str) -> None:

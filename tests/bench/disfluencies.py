@@ -1,7 +1,7 @@
 """Spoken requests with hesitations, repetitions, corrections, restarts, and requests taken back.
 
-Run: `python -m tests.bench.disfluencies FOLDER [--held-out] [--limit N] [--hear] [--misses]`. FOLDER keeps
-recordings, what was heard of them, and the model's replies, so a second run asks only what is new.
+Run: `python -m tests.bench.disfluencies FOLDER [--held-out] [--limit N] [--as-heard]`. FOLDER keeps
+what was heard and the model's replies, so a second run asks only what is new.
 
 `disfluent_requests.json` has twenty requests of each kind; `|` is a pause of 0.3 to 1.2 s. Every
 second one is held out. Each is spoken by a piper voice, the same request without the disfluency
@@ -39,6 +39,7 @@ from livekit.agents.voice.agent_session import SessionConnectOptions
 from livekit.local_inference import EOT, EOT_MAX_SAMPLES
 
 from caal_node.factories import END_S, PAUSE_S
+from caal_node.language.disfluency import as_meant
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.models.llm import LLM
@@ -60,6 +61,8 @@ HIGHER: Final = 1.15
 ROOM_S: Final = 2.5
 """Silence behind the last word, longer than the longest wait for the end of a turn."""
 ROOM_LEVEL: Final = 8.0
+SILENCE_S: Final = 0.55
+"""Silence that ends a stretch for Silero's detector; Whisper begins then."""
 QUIET: Final = 300
 """Of 32768: what is below it at the ends of a piece is the voice's own silence."""
 
@@ -179,16 +182,17 @@ class Ear:
         return END_S if ended else PAUSE_S
 
 
-SILENCE_S: Final = 0.55
-"""Silence that ends a stretch for Silero's detector; Whisper begins then."""
-
-
 def _room(seconds: float, rng: np.random.Generator) -> Samples:
     return (rng.standard_normal(int(seconds * RATE_HZ)) * ROOM_LEVEL).astype(np.int16)
 
 
-async def asked(model: LLM, requests: Requests, turns: Turns) -> tuple[Called, ...]:
+async def asked(
+    model: LLM, requests: Requests, turns: Turns, *, as_heard: bool
+) -> tuple[Called, ...]:
     """Return what the agent's model calls in the last of these turns."""
+    if not turns.texts:
+        return ()
+    texts = turns.texts if as_heard else [as_meant(text) for text in turns.texts]
     agent = agent_ways.FirstCalls(
         agent_ways.specs_of(requests),
         plain_settings(CAAL_TOOL_TOKENS=agent_ways.AT_ONCE),
@@ -202,12 +206,12 @@ async def asked(model: LLM, requests: Requests, turns: Turns) -> tuple[Called, .
     )
     await session.start(agent)
     try:
-        if len(turns.texts) > 1:
+        if len(texts) > 1:
             earlier = agent.chat_ctx.copy()
-            for text in turns.texts[:-1]:
+            for text in texts[:-1]:
                 earlier.add_message(role="user", content=text)
             await agent.update_chat_ctx(cast("llm.ChatContext", earlier))
-        await session.run(user_input=turns.texts[-1])
+        await session.run(user_input=texts[-1])
     finally:
         await session.aclose()
     return tuple(agent.calls)
@@ -253,7 +257,8 @@ async def run(given: argparse.Namespace) -> None:
     gguf = present(QWEN_CODER_05B)
     if gguf is None:
         sys.exit(f"no weights: python -m caal_node.weights {QWEN_CODER_05B.key}")
-    pairs = list(utterances(held_out=given.held_out))
+    every = utterances(held_out=given.held_out)
+    pairs = [pair for pair in every if pair[0].kind in given.kinds]
     step = len(pairs) / min(given.limit or len(pairs), len(pairs))
     pairs = [pairs[int(at * step)] for at in range(int(len(pairs) / step))]
     ear = Ear(given.folder / "heard")
@@ -274,8 +279,10 @@ async def run(given: argparse.Namespace) -> None:
         model = LLM(backend=recorded, native_tools=None, max_tokens=REPLY_TOKENS)
         for (said, fluent), (turns, plain) in zip(pairs, heard, strict=True):
             count = counts[said.kind]
-            count.add(said, turns, await asked(model, requests, turns))
-            count.fluent += fits(fluent, await asked(model, requests, plain))
+            count.add(said, turns, await asked(model, requests, turns, as_heard=given.as_heard))
+            count.fluent += fits(
+                fluent, await asked(model, requests, plain, as_heard=given.as_heard)
+            )
             print(f"  {recorded.asked} asked", file=sys.stderr, flush=True)
     rows = [
         (kind, one.asked, one.right, one.fluent, one.twice, one.taken_back, one.split)
@@ -295,7 +302,11 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--held-out", action="store_true", help="the half that is looked at once")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--limit", type=int, help="utterances, spread over all kinds")
+    parser.add_argument(
+        "--as-heard", action="store_true", help="without what corrections leave out"
+    )
     parser.add_argument("--hear", action="store_true", help="print what is heard, and ask nothing")
     parser.add_argument("--misses", action="store_true", help="print what was not right")
     return parser.parse_args()

@@ -26,7 +26,9 @@ from tests.stand_ins.conversation import Conversation, FakeTier, conversation
 from tests.stand_ins.stand_in_model import Call, Reply, StandInModel
 from tests.stand_ins.virtual_clock import VirtualClock
 
-ASKED: Final = "turn on the kitchen light, then the bedroom light, and find the lamps of the kitchen"
+ASKED: Final = (
+    "turn on the kitchen light, then the bedroom light, and find the lamps of the kitchen"
+)
 KITCHEN: Final = Call("set_light", {"room": "kitchen", "state": "on"}, id="c1")
 BEDROOM: Final = Call("set_light", {"room": "bedroom", "state": "on"}, id="c2")
 FIND: Final = Call("find_lamps", {"room": "kitchen", "state": "on"}, id="c3")
