@@ -310,7 +310,11 @@ class CaalAgent(Agent):
             return
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = self._items_of.read(chat_ctx)
-        rounds = Turn(history).rounds
+        turn = Turn(history)
+        if turn.words is not None and turn.words.is_taken_back:
+            yield sentence("taken_back")
+            return
+        rounds = turn.rounds
         may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and may_call and self.settings.detection == "complete"
         question, offered = await self._prompt_builder.next_question(

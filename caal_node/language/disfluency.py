@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from caal_node.language.judge import READ_CHARS, judge_of
-from caal_node.language.requests import request_odds
+from caal_node.language.requests import intent_of, request_odds
 
 TAKES_BACK: Final = 0.6
 """Odds from which the last sentence takes back those before it."""
@@ -41,12 +41,19 @@ def as_meant(words: str) -> str:
     """
     if len(words) > READ_CHARS:
         return words
-    *before, last = _SENTENCE_END.split(words.strip())
-    if not before:
-        return _corrected(words)
-    if _THOUGHTS.odds(last)["back"] >= TAKES_BACK:
-        return last
+    if is_taken_back(words):
+        return _SENTENCE_END.split(words.strip())[-1]
     return _corrected(words)
+
+
+def is_taken_back(words: str) -> bool:
+    """Say whether a request and its taking back were said in one breath."""
+    *before, last = _SENTENCE_END.split(words.strip()[:READ_CHARS])
+    return (
+        bool(before)
+        and _THOUGHTS.odds(last)["back"] >= TAKES_BACK
+        and intent_of(" ".join(before)) != "none"
+    )
 
 
 def _corrected(words: str) -> str:

@@ -36,7 +36,7 @@ from caal_node.core.items import (
     WindowItem,
 )
 from caal_node.core.tool_spec import ToolSchema, without_examples
-from caal_node.language.disfluency import as_meant
+from caal_node.language.disfluency import as_meant, is_taken_back
 from caal_node.models.backends.tool_calls import arguments_text
 from caal_node.reply_parser.escaping import escaped_value, unescape_markers
 
@@ -96,9 +96,9 @@ def _item(item: llm.ChatMessage | llm.FunctionCall | llm.FunctionCallOutput) -> 
     if item.role in ("system", "developer"):
         return SystemItem(text, item.id)
     if item.role == "user":
-        # What is typed has been looked over by whoever typed it.
-        is_spoken = item.transcript_confidence is not None
-        return UserItem((as_meant(text) if is_spoken else text)[:SAID_CHARS_MAX], item.id)
+        if item.transcript_confidence is None:  # typed, and looked over by whoever typed it
+            return UserItem(text[:SAID_CHARS_MAX], item.id)
+        return UserItem(as_meant(text)[:SAID_CHARS_MAX], item.id, is_taken_back(text))
     return AssistantItem(text, item.id)
 
 

@@ -39,7 +39,7 @@ from livekit.agents.voice.agent_session import SessionConnectOptions
 from livekit.local_inference import EOT, EOT_MAX_SAMPLES
 
 from caal_node.factories import END_S, PAUSE_S
-from caal_node.language.disfluency import as_meant
+from caal_node.language.disfluency import as_meant, is_taken_back
 from caal_node.models.backends.openai import OpenAIBackend
 from caal_node.models.embedded_engine import EmbeddedEngine
 from caal_node.models.llm import LLM
@@ -192,6 +192,8 @@ async def asked(
     """Return what the agent's model calls in the last of these turns."""
     if not turns.texts:
         return ()
+    if not as_heard and is_taken_back(turns.texts[-1]):
+        return ()  # the agent asks no model then
     texts = turns.texts if as_heard else [as_meant(text) for text in turns.texts]
     agent = agent_ways.FirstCalls(
         agent_ways.specs_of(requests),

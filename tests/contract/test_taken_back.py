@@ -15,10 +15,12 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
 import pytest
+from livekit.agents import llm
 from livekit.agents.stt import SpeechData, SpeechEvent, SpeechEventType
 
 from caal_node.core.errors import SpokenOver
 from caal_node.core.events import ToolCallEnded
+from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Effect, ToolSpec
 from caal_node.room.hearing import LONGEST_S, WORDS_S
 from caal_node.tools.open_calls import SPOKEN_OVER, TAKEN_BACK
@@ -280,6 +282,16 @@ async def test_cancelling_a_call_that_waits_for_words_leaves_nothing_behind() ->
         told.clock.advance(WORDS_S)
         await asyncio.sleep(A_WHILE_S)
         assert not told.house.begun
+
+
+async def test_what_is_taken_back_in_one_breath_asks_no_model_and_calls_nothing() -> None:
+    async with story([KITCHEN]) as told:
+        words = "Turn on the kitchen light. Never mind."
+        said = llm.ChatMessage(role="user", content=[words], transcript_confidence=0.9)
+        await told.talk.session.generate_reply(user_input=said)
+        assert not told.server.chats
+        assert not told.house.begun
+        assert told.talk.agent.chat_ctx.items[-1].text_content == sentence("taken_back")  # type: ignore[union-attr]
 
 
 def test_nothing_is_said_of_what_was_taken_back() -> None:

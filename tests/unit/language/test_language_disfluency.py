@@ -6,7 +6,7 @@ import pytest
 from livekit.agents import llm
 
 from caal_node.core.items import UserItem
-from caal_node.language.disfluency import as_meant
+from caal_node.language.disfluency import as_meant, is_taken_back
 from caal_node.language.judge import READ_CHARS
 from caal_node.language.requests import takes_back
 from caal_node.models.chat_context import ItemsOfContext
@@ -39,6 +39,12 @@ def test_a_correction_is_put_in_the_place_of_what_it_corrects(said: str, meant: 
 )
 def test_what_is_taken_back_is_left_out(last: str) -> None:
     assert as_meant(f"Turn on the kitchen lights. {last}") == last
+
+
+def test_a_sentence_alone_is_no_taking_back_in_one_breath() -> None:
+    assert not is_taken_back("Never mind.")
+    assert not is_taken_back("Good morning. Stop.")
+    assert is_taken_back("Turn on the light. Never mind.")
 
 
 @pytest.mark.parametrize(
