@@ -359,8 +359,8 @@ class SessionServices:
         """Take calls back if the person wants that. While another agent leads, the words are its
         own: an answer to what it asks."""
         item = event.item
-        is_said = isinstance(item, llm.ChatMessage) and item.role == "user"
-        if is_said and self._agent.session.current_agent is self._agent:
+        leads: object = self._agent.session.current_agent
+        if isinstance(item, llm.ChatMessage) and item.role == "user" and leads is self._agent:
             self._open_calls.note_said(item.text_content or "")
 
     def _heard(self, event: UserInputTranscribedEvent) -> None:

@@ -15,6 +15,9 @@ other, where a request was taken back no call at all; `twice` counts requests fo
 writes was called more than once, `taken back` those of which a call was made nevertheless.
 """
 
+# pyright: reportUnknownMemberType=false
+# LiveKit leaves the types of its sessions open, so they are half unknown.
+
 from __future__ import annotations
 
 import argparse
@@ -27,11 +30,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 from livekit import rtc
-from livekit.agents import AgentSession, TurnHandlingOptions, llm
+from livekit.agents import AgentSession, TurnHandlingOptions
 from livekit.agents.stt import STT
 from livekit.agents.tts import TTS
 from livekit.agents.vad import VAD, VADEventType
@@ -212,7 +215,7 @@ async def asked(
             earlier = agent.chat_ctx.copy()
             for text in texts[:-1]:
                 earlier.add_message(role="user", content=text)
-            await agent.update_chat_ctx(cast("llm.ChatContext", earlier))
+            await agent.update_chat_ctx(earlier)
         await session.run(user_input=texts[-1])
     finally:
         await session.aclose()
@@ -232,6 +235,10 @@ class Count:
     split: int = 0
     """Utterances that a pause has cut into several turns."""
     misses: list[str] = field(default_factory=list[str])
+
+    def figures(self) -> tuple[int, ...]:
+        """Return them in the order of the table."""
+        return (self.asked, self.right, self.fluent, self.twice, self.taken_back, self.split)
 
     def add(self, utterance: Utterance, turns: Turns, calls: Sequence[Called]) -> None:
         writes = [call for call in calls if call[0] not in READS]
@@ -286,11 +293,9 @@ async def run(given: argparse.Namespace) -> None:
                 fluent, await asked(model, requests, plain, as_heard=given.as_heard)
             )
             print(f"  {recorded.asked} asked", file=sys.stderr, flush=True)
-    rows = [
-        (kind, one.asked, one.right, one.fluent, one.twice, one.taken_back, one.split)
-        for kind, one in counts.items()
-    ]
-    rows.append(("all", *(sum(cast("int", row[at]) for row in rows) for at in range(1, 7))))
+    rows = [[kind, *one.figures()] for kind, one in counts.items()]
+    sums = [sum(column) for column in zip(*(one.figures() for one in counts.values()), strict=True)]
+    rows.append(["all", *sums])
     if given.misses:
         print(*(miss for one in counts.values() for miss in one.misses), sep="\n")
     print_table(
