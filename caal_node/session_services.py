@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, cast
 from weakref import WeakSet
 
 from livekit import rtc
@@ -359,8 +359,8 @@ class SessionServices:
         """Take calls back if the person wants that. While another agent leads, the words are its
         own: an answer to what it asks."""
         item = event.item
-        leads: object = self._agent.session.current_agent
-        if isinstance(item, llm.ChatMessage) and item.role == "user" and leads is self._agent:
+        leads = self._agent.session.current_agent is cast("object", self._agent)
+        if leads and isinstance(item, llm.ChatMessage) and item.role == "user":
             self._open_calls.note_said(item.text_content or "")
 
     def _heard(self, event: UserInputTranscribedEvent) -> None:
