@@ -35,7 +35,7 @@ class SpokenWords(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class OpenCall:
+class CallUnderWay:
     """A call under way."""
 
     task: asyncio.Task[Any]
@@ -52,10 +52,10 @@ class OpenCalls:
     def __init__(self) -> None:
         self.hearing: SpokenWords | None = None
         """It knows whether the person speaks; None where nothing is heard."""
-        self._calls: Final[set[OpenCall]] = set()
+        self._calls: Final[set[CallUnderWay]] = set()
 
     @contextmanager
-    def opened(self, call: ToolCallRequest) -> Generator[OpenCall]:
+    def opened(self, call: ToolCallRequest) -> Generator[CallUnderWay]:
         """Keep a call while it is under way in this task.
 
         Raises:
@@ -65,7 +65,7 @@ class OpenCalls:
         assert task is not None
         reads = spec.read_only is True or tool_reads(call.entry.exposed, spec.effect)
         said = call.context is not None and call.caller.origin != "api"
-        under_way = OpenCall(task, said, reads)
+        under_way = CallUnderWay(task, said, reads)
         self._calls.add(under_way)
         try:
             yield under_way
@@ -77,7 +77,7 @@ class OpenCalls:
         finally:
             self._calls.discard(under_way)
 
-    async def begin(self, call: OpenCall) -> None:
+    async def begin(self, call: CallUnderWay) -> None:
         """Let a call begin, one that writes only once the person has been heard out.
 
         Raises:

@@ -56,7 +56,7 @@ from caal_node.tools.argument_check import check_arguments, check_choices, check
 from caal_node.tools.call_middleware import CallMiddleware, ToolCallRequest, run_through
 from caal_node.tools.call_scheduler import CallScheduler
 from caal_node.tools.caller_of_call import caller_of, request_of
-from caal_node.tools.open_calls import OpenCall, OpenCalls
+from caal_node.tools.open_calls import CallUnderWay, OpenCalls
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.source import Arguments, VerbatimResult
 from caal_node.tools.table import ToolEntry
@@ -457,7 +457,7 @@ class Pipeline:
         return f". The request has more words of {best}: call that if it is meant"
 
     @contextmanager
-    def _noted(self, call: ToolCallRequest) -> Generator[tuple[OpenCall, list[str]]]:
+    def _noted(self, call: ToolCallRequest) -> Generator[tuple[CallUnderWay, list[str]]]:
         """Note how the call inside ends, and keep secrets out of the errors it ends with.
 
         It gives the call, and a list, which takes what its event shows of its result.
