@@ -59,6 +59,7 @@ from caal_node.models.embedding import make_embedder
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.plugin_reply import as_heard
 from caal_node.models.question import Question
+from caal_node.models.strategies.turn_limits import TurnClock
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.redaction.outgoing import OutgoingRedaction
@@ -70,7 +71,7 @@ from caal_node.tools.caller_of_call import AgentPlace
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import LOGGED, PolicyChecks
 from caal_node.tools.middleware.standard import effective_middleware
-from caal_node.tools.pipeline import Gates, Pipeline
+from caal_node.tools.pipeline import TURN_S, Gates, Pipeline
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import ToolProvider
@@ -139,6 +140,7 @@ class CaalAgent(Agent):
         self.tool_data = ToolDataCache()
         self._clock_steps = ClockSteps()
         self._items_of = ItemsOfContext()
+        self._turn_clock = TurnClock()
         self.reply_failure: Exception | None = None
         """Why the model's last reply failed, of which a person hears a sentence; else None."""
         gates = gates or Gates()
@@ -310,7 +312,8 @@ class CaalAgent(Agent):
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = self._items_of.read(chat_ctx)
         rounds = Turn(history).rounds
-        may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
+        has_time = self._turn_clock.lasts(history) < TURN_S
+        may_call = has_time and rounds < self._max_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and may_call and self.settings.detection == "complete"
         question, offered = await self._prompt_builder.next_question(
             history, tools, stream=not complete, may_call=may_call
