@@ -144,7 +144,8 @@ class CaalAgent(Agent):
         self.reply_failure: Exception | None = None
         """Why the model's last reply failed, of which a person hears a sentence; else None."""
         gates = gates or Gates()
-        gates = replace(gates, middleware=effective_middleware(self.settings, gates.middleware))
+        middleware = effective_middleware(self.settings, gates.middleware, self.switches)
+        gates = replace(gates, middleware=middleware)
         shapes = self.settings.redaction.secret_shapes
         redaction = Redaction(known=self.settings.secrets, shapes=shapes)
         outgoing = OutgoingRedaction(self.settings.redaction, redaction.known)

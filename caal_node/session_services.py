@@ -136,7 +136,7 @@ class SessionServices:
         self._exit_stack = AsyncExitStack()
         self._redacted: WeakSet[AgentSession[Any]] = WeakSet()
         """Sessions until whose end logs are redacted."""
-        self.hearing = Hearing(agent, agent.settings.answers)
+        self.hearing = Hearing(agent, agent.settings.answers, switches=agent.switches)
         """What the agent hears and leaves alone."""
         self.announcer = SessionAnnouncer()
         """Speaks by itself in the session that the agent is in."""

@@ -195,6 +195,10 @@ class Cues(GivenTable):
         tuple[str, ...], BeforeValidator(names, json_schema_input_type=str | list[str])
     ] = AGENT_TOOLS
     """Names of tools that give work to another agent, and so get the agent cue."""
+    silent_tools: Annotated[
+        tuple[str, ...], BeforeValidator(names, json_schema_input_type=str | list[str])
+    ] = ()
+    """Globs of names of tools that run without sounds and lines, such as `clock__*`."""
 
     @property
     def files(self) -> dict[CueKind, Path]:

@@ -255,6 +255,7 @@ class Presence:
     ) -> None:
         cues = cues or CueSet.of()
         self._session = session
+        self._switches = switches
         self._listeners = tuple(listeners)
         self._redact = redact
         self._clock = clock or asyncio.get_running_loop()
@@ -346,7 +347,10 @@ class Presence:
         match event.update:
             case lk.ToolCallStarted(function_call=call):
                 # The cue comes first, as it must not be late.
-                cue = self._player.perform(self._policy.call_started(now, call.call_id, call.name))
+                cue = None
+                if self._switches is None or not self._switches.is_silent(call.name):
+                    started = self._policy.call_started(now, call.call_id, call.name)
+                    cue = self._player.perform(started)
                 self.emit(self._calls.started(now, call))
                 self._emit_cue(cue)
             case lk.ToolCallUpdated(call_id=call_id, silent=False):

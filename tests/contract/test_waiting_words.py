@@ -77,6 +77,23 @@ async def test_a_tool_that_is_done_at_once_is_not_announced() -> None:
         assert tier.voice.heard == ["It is warm."]
 
 
+async def test_who_wants_no_sounds_hears_no_line() -> None:
+    async def long(_: ToolSpec, __: Mapping[str, Any]) -> Any:
+        await asyncio.sleep(0.3)
+        return {"high_c": 21}
+
+    tier = Weather(after=0)
+    tier._answer = long
+    async with (
+        StandInModel(CALL, ["It is warm."]) as server,
+        conversation(server, tier=tier, env=ON) as talk,
+    ):
+        tier.is_heard_in(talk)
+        talk.agent.switches.switch(False, {})
+        await talk.ask("what is the weather in Oslo?")
+        assert tier.voice.heard == ["It is warm."]
+
+
 async def test_where_nobody_hears_anything_nothing_is_said() -> None:
     tier = Weather(after=0)
     async with (

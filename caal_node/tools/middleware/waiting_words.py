@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Final
 from livekit.agents import RunContext
 from livekit.agents.voice import SpeechHandle
 
+from caal_node.config.switches import Switches
 from caal_node.core.prompt_files import sentence
 from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
 
@@ -47,17 +48,19 @@ class WaitingWords(CallMiddleware):
     name: ClassVar[str] = "waiting"
     judges: ClassVar[bool] = False
 
-    def __init__(self) -> None:
+    def __init__(self, switches: Switches | None = None) -> None:
+        self._switches: Final = switches
         self._expected_s: Final[OrderedDict[str, float]] = OrderedDict()
 
     async def run(self, call: ToolCallRequest, proceed: Proceed) -> Any:
         context, tool = call.context, call.entry.exposed
-        if context is None or not _is_heard(context):
+        silent = self._switches is not None and self._switches.is_silent(tool)
+        if context is None or silent or not _is_heard(context):
             return await proceed()
         clock = asyncio.get_running_loop()
         began = clock.time()
         delay = AT_ONCE_S if self.expected_s(tool) >= LONG_S else UNKNOWN_S
-        line = partial(_say, context, context.session.current_agent)
+        line = partial(self._say, context, context.session.current_agent)
         # LiveKit waits for `delay` of silence once more, behind the interval.
         again = max(0.0, AGAIN_S - delay)
         try:
@@ -79,13 +82,14 @@ class WaitingWords(CallMiddleware):
         if len(self._expected_s) > _TOOLS:
             self._expected_s.popitem(last=False)
 
+    def _say(self, context: RunContext[Any], agent: object, step: int) -> SpeechHandle | None:
+        if self._switches is not None and not self._switches.cues:
+            return None
+        if context.session.current_agent is not agent:
+            return None  # a task asks the person something
+        return context.session.say(sentence(LINES[step]), add_to_chat_ctx=False)
+
 
 def _is_heard(context: RunContext[Any]) -> bool:
     output = context.session.output
     return output.audio is not None and output.audio_enabled
-
-
-def _say(context: RunContext[Any], agent: object, step: int) -> SpeechHandle | None:
-    if context.session.current_agent is not agent:
-        return None  # a task asks the person something
-    return context.session.say(sentence(LINES[step]), add_to_chat_ctx=False)

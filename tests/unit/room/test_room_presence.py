@@ -489,6 +489,17 @@ async def test_cues_that_are_off_are_neither_heard_nor_reported_and_come_back() 
         assert "tool" in it.sink.did
 
 
+async def test_a_silent_tool_is_reported_and_not_heard() -> None:
+    switches = Switches(load_settings({"CAAL_CUES": '{"silent_tools": ["bro*"]}'}))
+    turns = ([Call("broken")], "Sorry.", [Call("quick", call_id="c2")], "It is fine.")
+    async with scene(*turns, switches=switches) as it:
+        await it.say("go")
+        assert "tool_call_ended" in it.kinds()
+        assert "cue" not in it.kinds()
+        await it.say("weather?")
+        assert it.kinds().count("cue") == 1
+
+
 async def test_what_rings_is_heard_while_cues_are_off() -> None:
     switches = Switches(load_settings({}))
     async with scene(switches=switches) as it:
