@@ -69,7 +69,7 @@ class ToolProgress:
     """It only grows. The source chooses its unit."""
     total: float | None
     message: str
-    """The source's own words. They are shown, never spoken."""
+    """The source's own words. Those of an MCP server may be spoken while its tool takes long."""
 
 
 @dataclass(frozen=True, slots=True)

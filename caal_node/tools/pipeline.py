@@ -256,6 +256,13 @@ class Pipeline:
         """It knows the tools that the model was last shown."""
         self._timeout_s = timeout_s
         self._under_way: Final[set[asyncio.Task[Any]]] = set()
+        self._progress: Final[dict[str, list[str]]] = {}
+        """The progress of the calls under way, by their ids."""
+
+    def note_progress(self, call_id: str, message: str) -> None:
+        """Keep a redacted message of a tool, for the middleware of its call."""
+        if (progress := self._progress.get(call_id)) is not None:
+            progress[:] = [message]
 
     def cancel_calls(self) -> None:
         """Cancel every call under way. LiveKit lets them go on when a reply is interrupted."""
@@ -487,6 +494,7 @@ class Pipeline:
         task = asyncio.current_task()
         assert task is not None
         self._under_way.add(task)
+        self._progress[call.call_id] = call.progress
         self.undos.begin(call)
         spec, exposed = call.entry.spec, call.entry.exposed
         with tool_span(spec, exposed, call.call_id, self._outgoing) as span:
@@ -512,6 +520,7 @@ class Pipeline:
                 raise
             finally:
                 self._under_way.discard(task)
+                self._progress.pop(call.call_id, None)
                 self.undos.end(call, outcome, failed)
                 report = CallReport(outcome, tuple(call.decisions), reason, "".join(shown))
                 self.outcomes.note(call.call_id, report)
