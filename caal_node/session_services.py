@@ -50,6 +50,7 @@ from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.announcer import SessionAnnouncer
 from caal_node.room.cue_files import load_cues
 from caal_node.room.cue_player import CueSink, LateCueSink, publish_cues
+from caal_node.room.done_cue import DoneCue
 from caal_node.room.front_end import Attributes, Transcript
 from caal_node.room.hearing import Hearing
 from caal_node.room.hooks import CallbackQueue, HookNotifier, Hooks
@@ -61,6 +62,7 @@ from caal_node.telemetry.metrics import request_of, session_metrics
 from caal_node.telemetry.spans import write_cue
 from caal_node.telemetry.trace_file import flush, write_trace
 from caal_node.tools.pipeline import CallOutcomes
+from caal_node.tools.table import ToolTable
 
 logger = logging.getLogger("caal_node")
 
@@ -75,6 +77,9 @@ class ServedAgent(Protocol):
     settings: Settings
     switches: Switches
     speakable: ClassVar[bool]
+
+    @property
+    def table(self) -> ToolTable: ...
 
     @property
     def session(self) -> AgentSession[Any]: ...
@@ -228,6 +233,7 @@ class SessionServices:
             cues=self._cues,
             switches=self._agent.switches,
             agent_tools=settings.cues.agent_tools,
+            done_cue=DoneCue(self._agent, self._agent.switches) if settings.cues.done else None,
         )
         self._events.hearer = self._presence
         self._exit_stack.push_async_callback(self._presence.aclose)

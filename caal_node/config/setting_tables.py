@@ -189,6 +189,9 @@ class Cues(GivenTable):
     on: bool = True
     words: bool = True
     """Whether the agent says "One moment, please." while a tool takes long."""
+    done: bool = False
+    """Whether a sound, and no sentence, ends a spoken turn that was one order which worked at
+    once."""
     folder: Annotated[Path | None, AfterValidator(_cues_folder)] = None
     """WAV files in place of built-in cues."""
     agent_tools: Annotated[

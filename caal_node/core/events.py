@@ -28,7 +28,7 @@ said already, the model's own call follows, or nobody has asked for it."""
 RequestOutcome: TypeAlias = Literal["ok", "error", "closed"]
 """How a request to the model ended. "closed": nobody read on, as a person spoke, the words that it
 answered were not all, or the reply was known by then."""
-CueKind: TypeAlias = Literal["tool", "agent", "error", "tick", "ring"]
+CueKind: TypeAlias = Literal["tool", "agent", "error", "tick", "done", "ring"]
 TierName: TypeAlias = Literal["agent", "n8n", "mcp"]
 SourceState: TypeAlias = Literal["down", "ready"]
 API_CALL: Final = "api_"

@@ -88,6 +88,13 @@ class CuePolicy:
         """Note that the model gave no reply. A sentence is on its way, so no cue waits for it."""
         return None if self._agent_speaks else self._play(now, "error")
 
+    def turn_done(self, now: float) -> CueAction:
+        """Play the sound that ends a turn in place of an answer, apart from the one before it."""
+        if now < self._plays_until + SPEECH_GAP_S and not self._anyone_speaks:
+            self._waiting_cue, self._due = "done", self._plays_until + SPEECH_GAP_S
+            return None
+        return self._play(now, "done")
+
     def announced(self, now: float, kind: CueKind) -> CueAction:
         """Play the cue of an announcement, whose time somebody else has chosen."""
         self._plays_until = max(self._plays_until, now) + self._lengths[kind]
@@ -143,6 +150,10 @@ class CuePolicy:
         return self._play(now, self._waiting_cue or "tick")
 
     @property
+    def user_speaks(self) -> bool:
+        return self._user_speaks
+
+    @property
     def _anyone_speaks(self) -> bool:
         return self._agent_speaks or self._user_speaks
 
@@ -180,10 +191,10 @@ class CuePolicy:
         return now + TICK_EVERY_S if waits else None
 
     def _drop_unneeded(self) -> None:
-        """Drop what is due if nobody waits for a call, except an error cue."""
+        """Drop what is due if nobody waits for a call, except the cues that end one."""
         if self._awaited_calls:
             return
-        if self._waiting_cue != "error":
+        if self._waiting_cue not in ("error", "done"):
             self._waiting_cue = None
         if self._waiting_cue is None:
             self._due = None

@@ -23,6 +23,7 @@ from caal_node.tools.middleware.waiting_words import WaitingWords, speakable_pro
 from caal_node.tools.source import Arguments, CallConversation
 from tests.contract.test_tts_text_session import Nobody, Recorder
 from tests.stand_ins.conversation import Conversation, FakeTier, conversation, sunny, weather_spec
+from tests.stand_ins.mcp_conversation import CueAgent
 from tests.stand_ins.stand_in_model import Call, StandInModel
 
 FIRST, SECOND = sentence("waiting"), sentence("still_waiting")
@@ -151,6 +152,26 @@ async def test_calls_side_by_side_share_two_lines() -> None:
 )
 def test_a_servers_message_is_said_only_as_plain_news(message: str, said: str) -> None:
     assert speakable_progress(message) == said
+
+
+@pytest.mark.parametrize(("done", "says"), [(True, []), (False, ["The lamp is on."])])
+async def test_an_order_that_worked_at_once_may_end_with_a_sound(
+    done: bool, says: list[str]
+) -> None:
+    async def works(_: ToolSpec, __: Mapping[str, Any]) -> Any:
+        return {"ok": True}
+
+    tier = FakeTier(weather_spec(name="set_lamp"), answer=works)
+    env = {"CAAL_CUES": f'{{"done": {str(done).lower()}}}'}
+    call = [Call("set_lamp", {"city": "on"})]
+    async with (
+        StandInModel(call, ["The lamp is on."]) as server,
+        conversation(server, agent=CueAgent, tier=tier, env=env) as talk,
+    ):
+        await talk.session.run(user_input="turn on the lamp", input_modality="audio")
+        said = [item.text_content for item in talk.history if item.type == "message"]
+        assert said == ["turn on the lamp", *says]
+        assert len(server.chats) == (1 if done else 2)
 
 
 async def test_who_wants_no_sounds_hears_no_line() -> None:

@@ -10,7 +10,7 @@ export type AnsweredBy = "words" | "button" | "";
 export type QuestionEnd = "accepted" | "declined" | "dismissed" | "cancelled";
 export type FilledBy = "words" | "form" | "";
 export type Became = "call" | "sentence" | "nothing";
-export type CueKind = "tool" | "agent" | "error" | "tick" | "ring";
+export type CueKind = "tool" | "agent" | "error" | "tick" | "done" | "ring";
 
 export interface Decision {
   readonly by: string;
@@ -190,7 +190,7 @@ const ANSWERS = ["yes", "no", "correction", "unclear", "silence", "cancelled"] a
 const QUESTION_ENDS = ["accepted", "declined", "dismissed", "cancelled"] as const;
 const FIELD_KINDS = ["text", "number", "integer", "boolean", "choice", "choices"] as const;
 const TIMER_KINDS = ["timer", "alarm", "reminder", "request"] as const;
-const CUES = ["tool", "agent", "error", "tick", "ring"] as const;
+const CUES = ["tool", "agent", "error", "tick", "done", "ring"] as const;
 const BECAME = ["call", "sentence", "nothing"] as const;
 
 type Fields = Readonly<Record<string, unknown>>;
