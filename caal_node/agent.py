@@ -451,8 +451,12 @@ class CaalAgent(Agent):
         self, text: AsyncIterable[str], model_settings: ModelSettings
     ) -> AsyncGenerator[rtc.AudioFrame]:
         frames = Agent.default.tts_node(self, self._services.report_speech(text), model_settings)
+        begins = True
         try:
             async for frame in frames:
+                if begins:
+                    await self._services.cue_over()
+                    begins = False
                 yield frame
         except Exception as error:
             self._services.note_speech_failed(error)

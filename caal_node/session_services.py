@@ -284,6 +284,11 @@ class SessionServices:
         if self._presence is not None:
             self._presence.note_reply_failed()
 
+    async def cue_over(self) -> None:
+        """Wait with the agent's voice for a cue that is still heard."""
+        if self._presence is not None:
+            await self._presence.cue_over()
+
     def note_speech_failed(self, error: Exception) -> None:
         """Report that a text to speech has given no sound, or not all of it."""
         kind = type(error).__name__  # what it says may quote the words

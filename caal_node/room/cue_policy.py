@@ -3,6 +3,7 @@
 It is pure: every method takes the time in seconds, and nothing here sleeps or plays. The rules are:
 
 - A cue is played as soon as a call is known. The calls of one round of tools share one.
+- The agent's voice waits for a cue that is heard, and for the gap behind it.
 - No cue is played over speech. A cue waits for the end of the agent's words, if it still has a
   meaning then; during the person's words it is dropped. Speech that begins stops a cue.
 - A round has at most one error cue. A reply that the model fails to give has one as well.
@@ -142,6 +143,10 @@ class CuePolicy:
         if self._user_speaks:
             self._user_speaks = False
             self._schedule_after_speech(now)
+
+    def quiet_in_s(self, now: float) -> float:
+        """Return the seconds until the last cue, and the gap behind it, are over."""
+        return max(0.0, self._plays_until + SPEECH_GAP_S - now)
 
     def wake(self, now: float) -> CueAction:
         """Return the cue that is due. It is called at `due` or later."""

@@ -309,6 +309,11 @@ class Presence:
         """Play the error cue, as the node's model gave no reply."""
         self._emit_cue(self._player.perform(self._policy.reply_failed(self._clock.time())))
 
+    async def cue_over(self) -> None:
+        """Wait until no cue is heard, and the gap behind it is over. Then the agent may speak."""
+        while (wait_s := self._player.quiet_in_s()) > 0:  # noqa: ASYNC110 - its time is known
+            await asyncio.sleep(wait_s)
+
     def play_announced(self, kind: CueKind) -> float:
         """Play the cue of an announcement now, and return its length in seconds; 0 without one."""
         cue = self._player.perform(self._policy.announced(self._clock.time(), kind))

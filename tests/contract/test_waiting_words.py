@@ -10,12 +10,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from livekit import rtc
 
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ToolBroke
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.room.cue_player import SilentCueSink
+from caal_node.room.cue_policy import SPEECH_GAP_S
+from caal_node.room.cues import SAMPLE_RATE_HZ, Samples
 from caal_node.testing import ScriptedToolSource
 from caal_node.tools.middleware import waiting_words
 from caal_node.tools.middleware.standard import standard_middleware
@@ -172,6 +176,32 @@ async def test_an_order_that_worked_at_once_may_end_with_a_sound(
         said = [item.text_content for item in talk.history if item.type == "message"]
         assert said == ["turn on the lamp", *says]
         assert len(server.chats) == (1 if done else 2)
+
+
+async def test_the_answer_begins_once_the_cue_and_a_gap_are_over() -> None:
+    times: dict[str, float] = {}
+
+    class Sink(SilentCueSink):
+        def play(self, samples: Samples) -> None:
+            times["cue is over"] = asyncio.get_running_loop().time() + samples.size / SAMPLE_RATE_HZ
+
+    class CueingAgent(CaalAgent):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options, cue_sink=Sink())
+
+    class Output(Nobody):
+        async def capture_frame(self, frame: rtc.AudioFrame) -> None:
+            times.setdefault("answer", asyncio.get_running_loop().time())
+            await super().capture_frame(frame)
+
+    async with (
+        StandInModel(CALL, ["It is warm."]) as server,
+        conversation(server, agent=CueingAgent, env=ON) as talk,
+    ):
+        talk.session._tts = Recorder()
+        talk.session.output.audio = Output()
+        await talk.ask("what is the weather in Oslo?")
+    assert times["answer"] - times["cue is over"] >= SPEECH_GAP_S - 0.01
 
 
 async def test_who_wants_no_sounds_hears_no_line() -> None:
