@@ -119,6 +119,7 @@ export type Incoming =
     }
   | { type: "cue"; kind: CueKind }
   | { type: "speech"; text: string }
+  | { type: "speech_failed"; reason: string }
   | { type: "claim_corrected"; claim: string; became: Became }
   | { type: "sources_cited"; tool: string; sources: readonly Source[] }
   | { type: "tool_source"; source: string; state: "down" | "ready"; reason: string }
@@ -304,6 +305,8 @@ function readFields(fields: Fields): Incoming | null {
       const text = clean(fields.text, WORDS_CHARS);
       return text ? { type: "speech", text } : null;
     }
+    case "speech_failed":
+      return { type: "speech_failed", reason: line(fields.reason, NAME_CHARS) };
     case "claim_corrected": {
       const claim = line(fields.claim, WORDS_CHARS);
       return claim
