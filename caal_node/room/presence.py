@@ -450,8 +450,6 @@ class Presence:
         self._policy.abandon()
         self._player.perform()
         self._request, self._asked = item.text_content or "", False
-        self._turn_calls.clear()
-        self._turn_ended.clear()
         self.emit(UserSaid(item.text_content or ""))
         if self._answering:
             # Without an answer to come there would be nothing to end the turn.
@@ -486,6 +484,8 @@ class Presence:
         self._player.close()
 
     def _end_turn(self) -> None:
+        self._turn_calls.clear()
+        self._turn_ended.clear()
         if (ended := self._turns.end(self._clock.time())) is not None:
             self.emit(ended)
 

@@ -44,6 +44,7 @@ from caal_node.core.errors import (
     ToolOutside,
     ToolTimeout,
     UnknownTool,
+    WriteTimeout,
     failing_line,
 )
 from caal_node.core.events import REASON_CHARS, CallReport, Decision, Events, Outcome
@@ -505,9 +506,11 @@ class Pipeline:
             except Exception as error:
                 failed = error
                 outcome, reason = outcome_of(error), self._reason(error)
-                reads = tool_reads(exposed, spec.effect)
-                if not reads and getattr(error, "spoken", "") == ToolTimeout.spoken:
-                    error.spoken = "write_timeout"
+                is_late = isinstance(error, ToolTimeout) and error.spoken == ToolTimeout.spoken
+                if is_late and not tool_reads(exposed, spec.effect):
+                    failed = WriteTimeout(str(error))
+                    self._redact_failure(failed)
+                    raise failed from error
                 if isinstance(error, ToolFailure):
                     self._redact_failure(error)
                 elif isinstance(error, ToolError):

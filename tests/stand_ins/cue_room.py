@@ -78,7 +78,10 @@ class CueRoom:
         return self.loudspeaker.heard
 
     def at(self, when: float, action: Callable[[], object]) -> None:
-        self.clock.call_at(when, lambda: action() and None)
+        def act() -> None:
+            action()
+
+        self.clock.call_at(when, act)
 
     def call(
         self, when: float, name: str, length: float, outcome: Outcome = "ok", call_id: str = ""
