@@ -55,6 +55,7 @@ from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.announcer import SessionAnnouncer
 from caal_node.room.cue_files import load_cues
 from caal_node.room.cue_player import CueSink, LateCueSink, publish_cues
+from caal_node.room.done_cue import DoneCue
 from caal_node.room.front_end import Attributes, Transcript
 from caal_node.room.hearing import Hearing
 from caal_node.room.hooks import CallbackQueue, HookNotifier, Hooks
@@ -67,6 +68,7 @@ from caal_node.telemetry.spans import write_cue
 from caal_node.telemetry.trace_file import flush, write_trace
 from caal_node.tools.open_calls import OpenCalls
 from caal_node.tools.pipeline import CallOutcomes
+from caal_node.tools.table import ToolTable
 
 logger = logging.getLogger("caal_node")
 
@@ -81,6 +83,9 @@ class ServedAgent(Protocol):
     settings: Settings
     switches: Switches
     speakable: ClassVar[bool]
+
+    @property
+    def table(self) -> ToolTable: ...
 
     @property
     def session(self) -> AgentSession[Any]: ...
@@ -144,7 +149,7 @@ class SessionServices:
         self._exit_stack = AsyncExitStack()
         self._redacted: WeakSet[AgentSession[Any]] = WeakSet()
         """Sessions until whose end logs are redacted."""
-        self.hearing = Hearing(agent, agent.settings.answers)
+        self.hearing = Hearing(agent, agent.settings.answers, switches=agent.switches)
         """What the agent hears and leaves alone."""
         open_calls.hearing = self.hearing
         self.announcer = SessionAnnouncer()
@@ -237,6 +242,7 @@ class SessionServices:
             cues=self._cues,
             switches=self._agent.switches,
             agent_tools=settings.cues.agent_tools,
+            done_cue=DoneCue(self._agent, self._agent.switches) if settings.cues.done else None,
         )
         self._events.hearer = self._presence
         self._exit_stack.push_async_callback(self._presence.aclose)
@@ -288,6 +294,11 @@ class SessionServices:
     def note_reply_failed(self) -> None:
         if self._presence is not None:
             self._presence.note_reply_failed()
+
+    async def cue_over(self) -> None:
+        """Wait with the agent's voice for a cue that is still heard."""
+        if self._presence is not None:
+            await self._presence.cue_over()
 
     def note_speech_failed(self, error: Exception) -> None:
         """Report that a text to speech has given no sound, or not all of it."""

@@ -86,6 +86,18 @@ def surely_only_asks(words: str) -> bool:
     return share(odds, _INTENTS["act"]) <= AND_WANTS and max(acts, default=0.0) < PART_WANTS
 
 
+def is_one_order(words: str) -> bool:
+    """Say whether a person's words are an order for one thing, with nothing beside it."""
+    joints = _JOINT.findall(words[:READ_CHARS])
+    is_joined = any(each[:1].isalpha() for each in joints)
+    return (
+        len(words) <= READ_CHARS
+        and not is_joined
+        and len(_parts(words)) <= 1
+        and intent_of(words) == "act"
+    )
+
+
 def _parts(words: str) -> list[str]:
     """Return what stands before the first joint of a request, and what stands behind each: "is it
     raining? if so close the window"."""

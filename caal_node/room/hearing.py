@@ -17,7 +17,7 @@ import logging
 import re
 import tomllib
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from difflib import SequenceMatcher
 from typing import Any, Final
 
@@ -31,7 +31,8 @@ from livekit.agents import (
 from livekit.agents.stt import SpeechEvent, SpeechEventType
 
 from caal_node.config.setting_tables import Answers
-from caal_node.core.prompt_files import read
+from caal_node.config.switches import Switches
+from caal_node.core.prompt_files import read, sentence
 from caal_node.language.addressee import OVERHEARD, OVERHEARD_IN_TALK, overheard
 from caal_node.language.backchannels import is_backchannel
 from caal_node.room.cue_player import Clock, ClockTimer
@@ -51,6 +52,8 @@ WORDS_S: Final = 2.0
 sentence; a noise has no words at all."""
 LONGEST_S: Final = 10.0
 """Seconds for which a call waits while somebody speaks; a television never stops."""
+QUIET_CHARS: Final = 100
+"""Characters of a turn that may be about the sounds: whoever says more says something else."""
 MAX_READ_CHARS: Final = 2_000
 """Characters that are read of a turn: two minutes of speech."""
 _SAID_WORDS: Final = 80
@@ -66,6 +69,8 @@ _NOT_YOU: Final = tuple(
     for phrases in tomllib.loads(read("not_you.toml")).values()
     for phrase in phrases
 )
+_QUIET: Final[Mapping[str, Mapping[str, list[str]]]] = tomllib.loads(read("quiet.toml"))
+_AROUND: Final = frozenset(word for words in _QUIET["around"].values() for word in words)
 
 logger = logging.getLogger("caal_node")
 
@@ -77,10 +82,19 @@ class Hearing:
         agent: While another one leads, such as a task that asks something, all is heard.
         answers: To what it answers.
         clock: It tells the seconds; by default the event loop does.
+        switches: "Be quiet while you work" switches the cues in them. Without them, or in a room
+            without sounds, such words are for the model.
     """
 
-    def __init__(self, agent: object, answers: Answers, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        agent: object,
+        answers: Answers,
+        clock: Clock | None = None,
+        switches: Switches | None = None,
+    ) -> None:
         self._agent: Final = agent
+        self._switches: Final = switches
         self._answers: Final = answers
         self._names: Final = [tuple(_words(name)) for name in answers.names]
         self._clock: Final = clock
@@ -152,11 +166,15 @@ class Hearing:
         return heard
 
     def of_turn(self, completed: Callable[..., Any]) -> Any:
-        """Return `on_user_turn_completed` that ends turns which are not for the agent."""
+        """Return `on_user_turn_completed` that ends turns which are not for the agent, and those
+        that switch its sounds, which no model has to answer."""
 
         async def heard(turn_ctx: llm.ChatContext, new_message: llm.ChatMessage) -> None:
-            if self.leaves_alone(new_message.text_content or ""):
+            words = new_message.text_content or ""
+            if self.leaves_alone(words):
                 logger.info("what was heard is not for the agent, and is left alone")
+                raise StopResponse
+            if self._switches_sounds(words):
                 raise StopResponse
             await completed(turn_ctx, new_message=new_message)
 
@@ -179,6 +197,16 @@ class Hearing:
         if self._answers.to == "named":
             return not in_talk
         return overheard(words) >= (OVERHEARD_IN_TALK if in_talk else OVERHEARD)
+
+    def _switches_sounds(self, words: str) -> bool:
+        """Switch the cues of the conversation if the words ask for it, and say so."""
+        switches, session = self._switches, self._session
+        wanted = sounds_wanted(words, self._answers.names)
+        if wanted is None or switches is None or not switches.can_play or session is None:
+            return False
+        switches.switch(wanted, {})
+        session.say(sentence("sounds_on" if wanted else "sounds_off"), add_to_chat_ctx=False)
+        return True
 
     def _is_dropped(self, event: SpeechEvent) -> bool:
         if event.type not in _TRANSCRIPTS or not event.alternatives:
@@ -242,6 +270,21 @@ class Hearing:
         if event.new_state == "thinking":
             # All that was said before has been taken, or had no words in it.
             self._asks, self._over_speech = False, None
+
+
+def sounds_wanted(words: str, names: Iterable[str] = ()) -> bool | None:
+    """Return whether somebody asks for the sounds of tools (True) or for none (False)."""
+    called = frozenset(part for name in names for part in _words(name))
+
+    def bare(text: str) -> list[str]:
+        return [word for word in _words(text) if word not in _AROUND and word not in called]
+
+    if len(words) > QUIET_CHARS or not (said := bare(words)):
+        return None
+    for key, wanted in (("quiet", False), ("sounds", True)):
+        if any(said == bare(phrase) for phrases in _QUIET[key].values() for phrase in phrases):
+            return wanted
+    return None
 
 
 def _words(text: str) -> list[str]:
