@@ -60,6 +60,7 @@ from caal_node.models.embedding import make_embedder
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.plugin_reply import as_heard
 from caal_node.models.question import Question
+from caal_node.models.strategies.turn_limits import TurnClock
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.redaction.outgoing import OutgoingRedaction
@@ -71,7 +72,7 @@ from caal_node.tools.caller_of_call import AgentPlace
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import LOGGED, PolicyChecks
 from caal_node.tools.middleware.standard import effective_middleware
-from caal_node.tools.pipeline import Gates, Pipeline
+from caal_node.tools.pipeline import TURN_S, Gates, Pipeline
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import ToolProvider
@@ -144,10 +145,12 @@ class CaalAgent(Agent):
         self.tool_data = ToolDataCache()
         self._clock_steps = ClockSteps()
         self._items_of = ItemsOfContext()
+        self._turn_clock = TurnClock()
         self.reply_failure: Exception | None = None
         """Why the model's last reply failed, of which a person hears a sentence; else None."""
         gates = gates or Gates()
-        gates = replace(gates, middleware=effective_middleware(self.settings, gates.middleware))
+        middleware = effective_middleware(self.settings, gates.middleware, self.switches)
+        gates = replace(gates, middleware=middleware)
         shapes = self.settings.redaction.secret_shapes
         redaction = Redaction(known=self.settings.secrets, shapes=shapes)
         outgoing = OutgoingRedaction(self.settings.redaction, redaction.known)
@@ -163,6 +166,7 @@ class CaalAgent(Agent):
         self._services = SessionServices(
             self,
             self._pipeline.outcomes,
+            self._pipeline.open_calls,
             self._pipeline.events,
             outgoing,
             on_event=on_event or given.get("on_event"),
@@ -292,7 +296,7 @@ class CaalAgent(Agent):
 
     def cancel_calls(self) -> None:
         """Cancel every call of a tool under way, as somebody at a terminal wants with Ctrl-C."""
-        self._pipeline.cancel_calls()
+        self._pipeline.open_calls.cancel()
 
     async def warmed(self) -> None:
         """Wait until the model has read the prompt's head, or the attempt has failed."""
@@ -314,8 +318,13 @@ class CaalAgent(Agent):
             return
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = self._items_of.read(chat_ctx)
-        rounds = Turn(history).rounds
-        may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
+        turn = Turn(history)
+        if turn.words is not None and turn.words.is_taken_back:
+            yield sentence("taken_back")
+            return
+        rounds = turn.rounds
+        has_time = self._turn_clock.lasts(history) < TURN_S
+        may_call = has_time and rounds < self._max_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and may_call and self.settings.detection == "complete"
         question, offered = await self._prompt_builder.next_question(
             history, tools, stream=not complete, may_call=may_call
@@ -452,8 +461,12 @@ class CaalAgent(Agent):
         self, text: AsyncIterable[str], model_settings: ModelSettings
     ) -> AsyncGenerator[rtc.AudioFrame]:
         frames = Agent.default.tts_node(self, self._services.report_speech(text), model_settings)
+        begins = True
         try:
             async for frame in frames:
+                if begins:
+                    await self._services.cue_over()
+                    begins = False
                 yield frame
         except Exception as error:
             self._services.note_speech_failed(error)

@@ -356,13 +356,15 @@ class WhisperSTT(stt.STT[Any]):
         right. So what is heard with them counts only where there is a name in it that was missing.
         """
         names = self._names
-        heard = self._decode(model, samples, stop)
-        if names and heard.text and not stop.is_set():
-            told = self._decode(model, samples, stop, ", ".join(names))
-            if any(_holds(told.text, name) and not _holds(heard.text, name) for name in names):
-                heard = told
-        model.encode.forget()
-        return heard
+        try:
+            heard = self._decode(model, samples, stop)
+            if names and heard.text and not stop.is_set():
+                told = self._decode(model, samples, stop, ", ".join(names))
+                if any(_holds(told.text, name) and not _holds(heard.text, name) for name in names):
+                    return told
+            return heard
+        finally:
+            model.encode.forget()
 
     def _decode(
         self,

@@ -212,7 +212,7 @@ async def test_a_real_servers_call_on_the_same_file_waits_for_the_own_one(tmp_pa
     entry = {"command": sys.executable, "args": ["-c", READER], "allow": ["eval"]}
     config.write_text(json.dumps({"notes": entry | {"connect_timeout": 60}}), encoding="utf-8")
     config.chmod(0o600)
-    tier: Any = McpToolSource(config, call_timeout_s=PATIENCE_S)
+    tier: Any = McpToolSource(config, call_timeout_s=PATIENCE_S, ready_s=PATIENCE_S)
     calls = [
         Call("keep_note", {"path": path}, id="c1"),
         Call("notes__read_note", {"path": path}, id="c2"),

@@ -40,7 +40,7 @@ async def test_no_call_reaches_a_webhook_or_a_server_and_no_server_asks_anything
             n8n = N8nToolSource(
                 recorded.base_url, mcp_token=None, api_key=recorded.api_key, call_timeout_s=5
             )
-            tiers: Any = {"n8n": n8n, "mcp": McpToolSource(config, call_timeout_s=5)}
+            tiers: Any = {"n8n": n8n, "mcp": McpToolSource(config, call_timeout_s=5, ready_s=60)}
             settings = load_settings({"CAAL_CUES": "off", "CAAL_DRY_RUN": "on"}, NOWHERE)
             agent = CaalAgent(settings=settings, tiers=tiers, warm=False)
             model = ScriptedModel([WEATHER], [MCP], [OPEN])

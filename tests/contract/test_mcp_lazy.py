@@ -113,13 +113,13 @@ async def test_many_tools_are_listed_without_being_started_and_started_when_told
     tmp_path: Path,
 ) -> None:
     path, cache = config_file(tmp_path), tmp_path / "cache"
-    first = McpToolSource(path, call_timeout_s=30, catalogue=cache)
+    first = McpToolSource(path, call_timeout_s=30, ready_s=60, catalogue=cache)
     try:
         listed = (await first.discover()).specs
         assert (len(listed), first.servers[0].state) == (50, "ready")
     finally:
         await first.aclose()
-    tier = McpToolSource(path, call_timeout_s=30, catalogue=cache)
+    tier = McpToolSource(path, call_timeout_s=30, ready_s=60, catalogue=cache)
     try:
         assert (await tier.discover()).specs == listed
         assert tier.servers[0].state == "idle"
@@ -137,7 +137,7 @@ async def test_many_tools_are_listed_without_being_started_and_started_when_told
 async def test_few_tools_are_listed_as_they_are_today(tmp_path: Path) -> None:
     path = config_file(tmp_path, "get_forecast", "play_music")
     for _ in range(2):  # the second time they are known
-        tier = McpToolSource(path, call_timeout_s=30, catalogue=tmp_path / "cache")
+        tier = McpToolSource(path, call_timeout_s=30, ready_s=60, catalogue=tmp_path / "cache")
         changes: list[ToolListing] = []
         tier.watch_changes(changes.append)
         try:

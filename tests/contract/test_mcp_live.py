@@ -68,7 +68,9 @@ async def live(
         entry = {"command": sys.executable, "args": args, "env": env, "connect_timeout": 60}
         config = folder / "mcp_servers.json"
         config.write_text(json.dumps({"live": entry}))
-        tier: Any = McpToolSource(config, call_timeout_s=30, tool_tokens=tool_tokens)
+        tier: Any = McpToolSource(
+            config, call_timeout_s=30, ready_s=PATIENCE_S, tool_tokens=tool_tokens
+        )
         env = {"CAAL_TOOL_TOKENS": str(tool_tokens)}
         async with conversation(server, agent=Agent, tier=tier, env=env) as talk:
             yield talk
@@ -180,7 +182,7 @@ async def test_a_server_that_dies_in_a_session_is_told_of_and_again_when_it_is_b
     entry = {"command": sys.executable, "args": ["-c", code], "allow": ["eval"]}
     config.write_text(json.dumps({"frail": entry | {"connect_timeout": 60}}), encoding="utf-8")
     config.chmod(0o600)
-    tier: Any = McpToolSource(config, call_timeout_s=30)
+    tier: Any = McpToolSource(config, call_timeout_s=30, ready_s=PATIENCE_S)
     die, live = Call("frail__die", {}, id="c1"), Call("frail__live", {}, id="c2")
     async with (
         asyncio.timeout(60),

@@ -80,7 +80,7 @@ async def test_the_tier_of_an_agent_holds_it_and_lists_it_as_failed(
     file.write_text(json.dumps({"bad": config}))
     file.chmod(0o600)
     hostile.offers({"name": "add", "description": "Adds."})
-    tier = McpToolSource(file, call_timeout_s=20, pins=Pins(tmp_path / "pins"))
+    tier = McpToolSource(file, call_timeout_s=20, ready_s=20, pins=Pins(tmp_path / "pins"))
     try:
         assert [spec.name for spec in (await tier.discover()).specs] == ["bad__add"]
         hostile.offers({"name": "add", "description": "Adds, and more."})

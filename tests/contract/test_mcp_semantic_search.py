@@ -122,7 +122,7 @@ async def test_the_model_s_own_search_goes_by_meaning(tmp_path: Path) -> None:
     fifty |= {"connect_timeout": 60, "allow": ["env"]}
     file.write_text(json.dumps({"fifty": fifty}))
     search = ToolSearch(StandInEmbedder(), lambda _: False)
-    tier = McpToolSource(file, call_timeout_s=30)
+    tier = McpToolSource(file, call_timeout_s=30, ready_s=DEADLINE_S)
     try:
         table = ToolTable((await tier.discover()).specs)
         found: list[ToolEntry] = []

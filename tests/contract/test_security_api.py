@@ -100,7 +100,7 @@ async def test_what_a_model_writes_reaches_a_server_as_arguments_and_nothing_els
     }
     file = tmp_path / "mcp_servers.json"
     file.write_text(json.dumps({"bad": entry}))
-    tier = McpToolSource(file, call_timeout_s=20)
+    tier = McpToolSource(file, call_timeout_s=20, ready_s=20)
     try:
         (spec,) = (await tier.discover()).specs
         proof = tmp_path / "proof"

@@ -43,7 +43,7 @@ async def mcp_conversation(
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "mcp_servers.json")
         await asyncio.to_thread(config.write_text, json.dumps(servers), encoding="utf-8")
-        tier: Any = McpToolSource(config, call_timeout_s=call_timeout_s)
+        tier: Any = McpToolSource(config, call_timeout_s=call_timeout_s, ready_s=PATIENCE_S)
         async with conversation(model, agent=McpAgent, tier=tier, env=WITH_CUES) as talk:
             yield talk
 
