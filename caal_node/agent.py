@@ -18,7 +18,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from livekit import rtc
 from livekit.agents import Agent, FlushSentinel, ModelSettings, llm
@@ -48,6 +48,7 @@ from caal_node.core.items import SystemItem, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.core.turn import Turn
+from caal_node.language.hotwords import choices
 from caal_node.models.chat_context import (
     ClockSteps,
     ItemsOfContext,
@@ -59,6 +60,7 @@ from caal_node.models.embedding import make_embedder
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.plugin_reply import as_heard
 from caal_node.models.question import Question
+from caal_node.models.strategies.turn_limits import TurnClock
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.redaction.outgoing import OutgoingRedaction
@@ -70,7 +72,7 @@ from caal_node.tools.caller_of_call import AgentPlace
 from caal_node.tools.direct_calls import DirectCalls
 from caal_node.tools.middleware.policy_check import LOGGED, PolicyChecks
 from caal_node.tools.middleware.standard import effective_middleware
-from caal_node.tools.pipeline import Gates, Pipeline
+from caal_node.tools.pipeline import TURN_S, Gates, Pipeline
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.remote_toolset import RemoteToolset
 from caal_node.tools.source import ToolProvider
@@ -80,10 +82,14 @@ from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_search import PromptHead
 from caal_node.tools.undo import UNDO, undo_for
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
+from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
 
 logger = logging.getLogger("caal_node")
+
+NAMES_S: Final = 15.0
+"""Seconds in which a toolset tells which names are said to it."""
 
 
 class CaalAgent(Agent):
@@ -139,10 +145,12 @@ class CaalAgent(Agent):
         self.tool_data = ToolDataCache()
         self._clock_steps = ClockSteps()
         self._items_of = ItemsOfContext()
+        self._turn_clock = TurnClock()
         self.reply_failure: Exception | None = None
         """Why the model's last reply failed, of which a person hears a sentence; else None."""
         gates = gates or Gates()
-        gates = replace(gates, middleware=effective_middleware(self.settings, gates.middleware))
+        middleware = effective_middleware(self.settings, gates.middleware, self.switches)
+        gates = replace(gates, middleware=middleware)
         shapes = self.settings.redaction.secret_shapes
         redaction = Redaction(known=self.settings.secrets, shapes=shapes)
         outgoing = OutgoingRedaction(self.settings.redaction, redaction.known)
@@ -158,6 +166,7 @@ class CaalAgent(Agent):
         self._services = SessionServices(
             self,
             self._pipeline.outcomes,
+            self._pipeline.open_calls,
             self._pipeline.events,
             outgoing,
             on_event=on_event or given.get("on_event"),
@@ -287,7 +296,7 @@ class CaalAgent(Agent):
 
     def cancel_calls(self) -> None:
         """Cancel every call of a tool under way, as somebody at a terminal wants with Ctrl-C."""
-        self._pipeline.cancel_calls()
+        self._pipeline.open_calls.cancel()
 
     async def warmed(self) -> None:
         """Wait until the model has read the prompt's head, or the attempt has failed."""
@@ -309,8 +318,13 @@ class CaalAgent(Agent):
             return
         self._clock_steps.follow(chat_ctx, self._chat_ctx, self.session.history)
         history = self._items_of.read(chat_ctx)
-        rounds = Turn(history).rounds
-        may_call = rounds < self._max_rounds and model_settings.tool_choice != "none"
+        turn = Turn(history)
+        if turn.words is not None and turn.words.is_taken_back:
+            yield sentence("taken_back")
+            return
+        rounds = turn.rounds
+        has_time = self._turn_clock.lasts(history) < TURN_S
+        may_call = has_time and rounds < self._max_rounds and model_settings.tool_choice != "none"
         complete = rounds == 0 and may_call and self.settings.detection == "complete"
         question, offered = await self._prompt_builder.next_question(
             history, tools, stream=not complete, may_call=may_call
@@ -450,8 +464,12 @@ class CaalAgent(Agent):
         self, text: AsyncIterable[str], model_settings: ModelSettings
     ) -> AsyncGenerator[rtc.AudioFrame]:
         frames = Agent.default.tts_node(self, self._services.report_speech(text), model_settings)
+        begins = True
         try:
             async for frame in frames:
+                if begins:
+                    await self._services.cue_over()
+                    begins = False
                 yield frame
         except Exception as error:
             self._services.note_speech_failed(error)
@@ -483,6 +501,20 @@ class CaalAgent(Agent):
             return node(chat_ctx, tools, model_settings)
 
         return guarding
+
+    async def spoken_names(self) -> list[str]:
+        """Return names that are said to the tools: those of the toolsets, then allowed values."""
+        toolsets = [each for each in super().tools if isinstance(each, ConfiguredToolset)]
+        found = list[str]()
+        for toolset in toolsets:
+            try:
+                async with asyncio.timeout(NAMES_S):
+                    found += await toolset.spoken_names()
+            except Exception as error:  # its tools report what is wrong
+                logger.info("%s tells no names: %s", toolset.NAME, type(error).__name__)
+        known = {each.NAME for each in toolsets}  # their choices are words such as "off"
+        specs = [each for each in self.table.specs.values() if each.source not in known]
+        return [*found, *(name for spec in specs for name in choices(spec.parameters))]
 
     async def own_specs(self) -> list[ToolSpec]:
         """Describe every function tool that is not remote, whoever gave it to the agent."""

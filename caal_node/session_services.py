@@ -17,11 +17,18 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, cast
 from weakref import WeakSet
 
 from livekit import rtc
-from livekit.agents import AgentSession, UserInputTranscribedEvent, llm
+from livekit.agents import (
+    AgentSession,
+    ConversationItemAddedEvent,
+    NotGivenOr,
+    UserInputTranscribedEvent,
+    llm,
+    stt,
+)
 from livekit.agents.metrics import LLMMetrics
 from livekit.agents.utils import aio
 from livekit.agents.voice.transcription.filters import filter_emoji
@@ -40,6 +47,7 @@ from caal_node.control.messages import (
 )
 from caal_node.core.errors import CaalError, ModelError
 from caal_node.core.events import Event, Events, SpeechFailed, Spoken, TierName
+from caal_node.language.hotwords import hotwords
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
 from caal_node.models.model_connection import OnRequest
@@ -49,6 +57,7 @@ from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.announcer import SessionAnnouncer
 from caal_node.room.cue_files import load_cues
 from caal_node.room.cue_player import CueSink, LateCueSink, publish_cues
+from caal_node.room.done_cue import DoneCue
 from caal_node.room.front_end import Attributes, Transcript
 from caal_node.room.hearing import Hearing
 from caal_node.room.hooks import CallbackQueue, HookNotifier, Hooks
@@ -59,7 +68,9 @@ from caal_node.room.spoken_text import redacted, speakable, watched, without_mar
 from caal_node.telemetry.metrics import request_of, session_metrics
 from caal_node.telemetry.spans import write_cue
 from caal_node.telemetry.trace_file import flush, write_trace
+from caal_node.tools.open_calls import OpenCalls
 from caal_node.tools.pipeline import CallOutcomes
+from caal_node.tools.table import ToolTable
 
 logger = logging.getLogger("caal_node")
 
@@ -76,15 +87,23 @@ class ServedAgent(Protocol):
     speakable: ClassVar[bool]
 
     @property
+    def table(self) -> ToolTable: ...
+
+    @property
     def session(self) -> AgentSession[Any]: ...
 
     @property
     def model(self) -> llm.LLM: ...
 
     @property
+    def stt(self) -> NotGivenOr[stt.STT[Any] | None]: ...
+
+    @property
     def on_tools(self) -> AgentTools: ...
 
     def first_question(self, words: str | None = None) -> Question: ...
+
+    async def spoken_names(self) -> list[str]: ...
 
     def origin(self, tool: str) -> tuple[TierName, str]: ...
 
@@ -102,6 +121,7 @@ class SessionServices:
         self,
         agent: ServedAgent,
         outcomes: CallOutcomes,
+        open_calls: OpenCalls,
         events: Events,
         redaction: OutgoingRedaction,
         *,
@@ -112,6 +132,7 @@ class SessionServices:
     ) -> None:
         self._agent = agent
         self._outcomes = outcomes
+        self._open_calls: Final = open_calls
         self._events: Final = events
         self._redaction = redaction
         trace = agent.settings.trace
@@ -133,10 +154,12 @@ class SessionServices:
         self._ahead: ReadAhead | None = None
         self._on_request: OnRequest | None = None
         self._exit_stack = AsyncExitStack()
+        self._tools_changed: Final = asyncio.Event()
         self._redacted: WeakSet[AgentSession[Any]] = WeakSet()
         """Sessions until whose end logs are redacted."""
-        self.hearing = Hearing(agent, agent.settings.answers)
+        self.hearing = Hearing(agent, agent.settings.answers, switches=agent.switches)
         """What the agent hears and leaves alone."""
+        open_calls.hearing = self.hearing
         self.announcer = SessionAnnouncer()
         """Speaks by itself in the session that the agent is in."""
         self.warmed = asyncio.Event()
@@ -227,6 +250,7 @@ class SessionServices:
             cues=self._cues,
             switches=self._agent.switches,
             agent_tools=settings.cues.agent_tools,
+            done_cue=DoneCue(self._agent, self._agent.switches) if settings.cues.done else None,
         )
         self._events.hearer = self._presence
         self._exit_stack.push_async_callback(self._presence.aclose)
@@ -235,12 +259,37 @@ class SessionServices:
         self._run_beside("caal-arrivals", self.announcer.watch_arrivals())
         self.hearing.begin(session)
         self._exit_stack.callback(self.hearing.end)
+        session.on("conversation_item_added", self._added)
+        self._exit_stack.callback(session.off, "conversation_item_added", self._added)
         session.on("user_input_transcribed", self._heard)
         self._exit_stack.callback(session.off, "user_input_transcribed", self._heard)
+        ears = self._agent.stt or session.stt
+        if ears and ears.capabilities.keyterms:
+            self._run_beside("caal-names", self._tell_names(session))
         self._ahead = ReadAhead(self, session)
         self._exit_stack.push_async_callback(self._ahead.aclose)
         self._set_text_transforms(session)
         self._run_beside("caal-warm", self._warm(attributes))
+
+    def note_tools(self) -> None:
+        self._tools_changed.set()
+
+    async def _tell_names(self, session: AgentSession[Any]) -> None:
+        """Tell speech recognition the names that are said to the tools, whenever those change.
+
+        The session's own keyterms stay, in front.
+        """
+        own, told = session.keyterms, list[str]()
+        try:
+            while True:
+                self._tools_changed.clear()
+                names = hotwords(await self._agent.spoken_names())
+                if names != told:
+                    session.update_options(keyterms=[*own, *names])
+                    told = names
+                await self._tools_changed.wait()
+        finally:
+            session.update_options(keyterms=own)
 
     async def aclose(self) -> None:
         await self._exit_stack.aclose()
@@ -275,6 +324,11 @@ class SessionServices:
     def note_reply_failed(self) -> None:
         if self._presence is not None:
             self._presence.note_reply_failed()
+
+    async def cue_over(self) -> None:
+        """Wait with the agent's voice for a cue that is still heard."""
+        if self._presence is not None:
+            await self._presence.cue_over()
 
     def note_speech_failed(self, error: Exception) -> None:
         """Report that a text to speech has given no sound, or not all of it."""
@@ -341,6 +395,14 @@ class SessionServices:
             for each in options.tts_text_transforms or ()
         ]
         self._exit_stack.callback(restore)
+
+    def _added(self, event: ConversationItemAddedEvent) -> None:
+        """Take calls back if the person wants that. While another agent leads, the words are its
+        own: an answer to what it asks."""
+        item = event.item
+        leads = self._agent.session.current_agent is cast("object", self._agent)
+        if leads and isinstance(item, llm.ChatMessage) and item.role == "user":
+            self._open_calls.note_said(item.text_content or "")
 
     def _heard(self, event: UserInputTranscribedEvent) -> None:
         """Redact LiveKit's event of what a person said, of which it writes the caption afterwards.

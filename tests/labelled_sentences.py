@@ -19,7 +19,10 @@ LABELS: Final[dict[Task, tuple[str, ...]]] = {
     ),
     "answer": ("answers", "hedges", "no_access", "nothing", "unsure"),
     "addressee": ("agent", "chat", "others"),
+    "second_thought": ("on", "back", "edit"),
 }
+GO_ON: Final = ("command", "lookup", "talk", "knowledge", "chat")
+"""Labels of requests that take nothing back."""
 OF_REQUESTS: Final = {"aside": "others", "chat": "chat"}
 """Whom a request is for, by its label; else the agent."""
 
@@ -57,4 +60,12 @@ def sentences(task: Task, *, held_out: bool = False, folder: Path = FOLDER) -> S
     if task == "addressee":
         asked = sentences("request", held_out=held_out, folder=folder)
         found += (replace(each, label=OF_REQUESTS.get(each.label, "agent")) for each in asked)
+    if task == "second_thought":
+        known = {(each.language, each.text.casefold()) for each in found}
+        asked = sentences("request", held_out=held_out, folder=folder)
+        found += (
+            replace(each, label="on")
+            for each in asked
+            if each.label in GO_ON and (each.language, each.text.casefold()) not in known
+        )
     return found

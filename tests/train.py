@@ -1,5 +1,5 @@
-"""Trains a judge of sentences: `python -m tests.train TASK`, with TASK clause, request, answer or
-addressee.
+"""Trains a judge of sentences: `python -m tests.train TASK`, with TASK clause, request, answer,
+addressee or second_thought.
 
 It reads tests/data/sentences/TASK, and says how well the sentences of each file are judged by what
 was learned from all others. `--keep` writes what was learned from all of them where the package

@@ -203,7 +203,9 @@ def _honest(claim: str, ledger: Ledger) -> str:
     """Return the sentence that is true in place of `claim`."""
     missed = [entry for entry in ledger.turn if entry.state in ("dry_run", "failed", "refused")]
     if missed and any(entry.state == "done" and not entry.reads for entry in ledger.turn):
-        return sentence("claim_not_all_done")
+        late = sentence("write_timeout")  # it may be done by now, so it is not denied
+        is_late = any(_told(entry.result) == late for entry in missed)
+        return late if is_late else sentence("claim_not_all_done")
     if missed and missed[-1].state == "dry_run":
         return sentence("would_have").replace("{tool}", missed[-1].tool.replace("_", " "))
     if missed:

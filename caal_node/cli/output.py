@@ -46,6 +46,7 @@ _CUES = {
     "agent": "♪ agent",
     "error": "♪ error",
     "tick": "♪ still working",
+    "done": "♪ done",
     "ring": "♪ ring",
 }
 

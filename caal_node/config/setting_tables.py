@@ -189,12 +189,19 @@ class Cues(GivenTable):
     on: bool = True
     words: bool = True
     """Whether the agent says "One moment, please." while a tool takes long."""
+    done: bool = False
+    """Whether a sound, and no sentence, ends a spoken turn that was one order which worked at
+    once."""
     folder: Annotated[Path | None, AfterValidator(_cues_folder)] = None
     """WAV files in place of built-in cues."""
     agent_tools: Annotated[
         tuple[str, ...], BeforeValidator(names, json_schema_input_type=str | list[str])
     ] = AGENT_TOOLS
     """Names of tools that give work to another agent, and so get the agent cue."""
+    silent_tools: Annotated[
+        tuple[str, ...], BeforeValidator(names, json_schema_input_type=str | list[str])
+    ] = ()
+    """Globs of names of tools that run without sounds and lines, such as `clock__*`."""
 
     @property
     def files(self) -> dict[CueKind, Path]:

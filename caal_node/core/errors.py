@@ -29,6 +29,7 @@
         │   │   └── PinLocked           the PIN was wrong too often, and is not asked for now
         │   └── ConfirmationNeeded  nobody is there who could be asked for a yes
         ├── ToolTimeout         the deadline passed
+        │   └── WriteTimeout    it may have changed something, or still do
         ├── ToolUnavailable     the tool's server cannot be reached
         │   └── ToolStarting    it is being set up, and comes by itself
         └── ToolBroke           the tool answered with an error, or raised
@@ -200,6 +201,10 @@ class CallCorrected(NotConfirmed):
     spoken = ""  # nothing is to be said, as the model is to make the call that is wanted
 
 
+class SpokenOver(NotConfirmed):
+    spoken = ""  # what the person says meanwhile is answered
+
+
 class PinLocked(NotConfirmed):
     spoken = "pin_locked"
 
@@ -219,6 +224,12 @@ class ToolTimeout(ToolFailure):
     kind = "timeout"
     spoken = "tool_timeout"
     retryable = True
+
+
+class WriteTimeout(ToolTimeout):
+    """A call that may change something was given up, and may still go through."""
+
+    spoken = "write_timeout"
 
 
 class ToolUnavailable(ToolFailure):

@@ -28,7 +28,7 @@ said already, the model's own call follows, or nobody has asked for it."""
 RequestOutcome: TypeAlias = Literal["ok", "error", "closed"]
 """How a request to the model ended. "closed": nobody read on, as a person spoke, the words that it
 answered were not all, or the reply was known by then."""
-CueKind: TypeAlias = Literal["tool", "agent", "error", "tick", "ring"]
+CueKind: TypeAlias = Literal["tool", "agent", "error", "tick", "done", "ring"]
 TierName: TypeAlias = Literal["agent", "n8n", "mcp"]
 SourceState: TypeAlias = Literal["down", "ready"]
 API_CALL: Final = "api_"
@@ -69,7 +69,7 @@ class ToolProgress:
     """It only grows. The source chooses its unit."""
     total: float | None
     message: str
-    """The source's own words. They are shown, never spoken."""
+    """The source's own words. Those of an MCP server may be spoken while its tool takes long."""
 
 
 @dataclass(frozen=True, slots=True)

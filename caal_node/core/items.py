@@ -33,6 +33,8 @@ class UserItem:
 
     text: str
     id: str = ""
+    is_taken_back: bool = False
+    """Whether it took back in one breath what it asked for."""
 
 
 @dataclass(frozen=True, slots=True)

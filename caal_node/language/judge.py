@@ -76,9 +76,9 @@ def without_quotes(text: str) -> str:
     return _QUOTED.sub(" ", text)
 
 
-Task: TypeAlias = Literal["clause", "request", "answer", "addressee"]
+Task: TypeAlias = Literal["clause", "request", "answer", "addressee", "second_thought"]
 """Which judge: what a clause of an answer does, what a person wants, how an answer stands to what
-was asked, whom words are for."""
+was asked, whom words are for, whether words take back or correct those before them."""
 
 
 class Judge:

@@ -20,6 +20,8 @@ TALK: Final = 0.85
 STATEMENT: Final = 0.7
 """Odds from which a plain answer is likely, each for its reason (docs/small-models.md has what
 they cost and gain)."""
+TAKES_BACK: Final = 0.6
+"""Odds from which words only take back what was asked for: "never mind", "forget it"."""
 THANKS: Final = 0.25
 """Odds of small talk from which "that's all for now" is some as well; "stop" may be for a tool."""
 ASIDE: Final = 0.3
@@ -70,6 +72,11 @@ def plain_answer(words: str) -> PlainAnswer:
     return "statement" if idle >= STATEMENT else ""
 
 
+def takes_back(words: str) -> bool:
+    """Say whether a turn only takes back what was asked for before it."""
+    return request_odds(words)["cancel"] >= TAKES_BACK
+
+
 def surely_only_asks(words: str) -> bool:
     """Say whether a person's words surely ask what is so, and want nothing changed."""
     odds = request_odds(words)
@@ -77,6 +84,18 @@ def surely_only_asks(words: str) -> bool:
         return False  # nobody knows what stands behind what is read
     acts = [share(request_odds(part), _INTENTS["act"]) for part in _parts(words)]
     return share(odds, _INTENTS["act"]) <= AND_WANTS and max(acts, default=0.0) < PART_WANTS
+
+
+def is_one_order(words: str) -> bool:
+    """Say whether a person's words are an order for one thing, with nothing beside it."""
+    joints = _JOINT.findall(words[:READ_CHARS])
+    is_joined = any(each[:1].isalpha() for each in joints)
+    return (
+        len(words) <= READ_CHARS
+        and not is_joined
+        and len(_parts(words)) <= 1
+        and intent_of(words) == "act"
+    )
 
 
 def _parts(words: str) -> list[str]:

@@ -36,6 +36,7 @@ from caal_node.core.items import (
     WindowItem,
 )
 from caal_node.core.tool_spec import ToolSchema, without_examples
+from caal_node.language.disfluency import as_meant, is_taken_back
 from caal_node.models.backends.tool_calls import arguments_text
 from caal_node.reply_parser.escaping import escaped_value, unescape_markers
 
@@ -70,7 +71,8 @@ class ItemsOfContext:
         for item in in_the_models_order(chat_ctx.items):
             if isinstance(item, llm.ChatMessage):
                 texts = [part for part in item.content if isinstance(part, str)]
-                shown = (item.type, item.role, *texts)
+                is_spoken = item.transcript_confidence is not None
+                shown = (item.type, item.role, is_spoken, *texts)
             elif isinstance(item, llm.FunctionCall):
                 shown = (item.type, item.call_id, item.name, item.arguments)
             elif isinstance(item, llm.FunctionCallOutput):
@@ -94,7 +96,9 @@ def _item(item: llm.ChatMessage | llm.FunctionCall | llm.FunctionCallOutput) -> 
     if item.role in ("system", "developer"):
         return SystemItem(text, item.id)
     if item.role == "user":
-        return UserItem(text[:SAID_CHARS_MAX], item.id)
+        if item.transcript_confidence is None:  # typed, and looked over by whoever typed it
+            return UserItem(text[:SAID_CHARS_MAX], item.id)
+        return UserItem(as_meant(text)[:SAID_CHARS_MAX], item.id, is_taken_back(text))
     return AssistantItem(text, item.id)
 
 

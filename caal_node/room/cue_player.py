@@ -287,6 +287,12 @@ class CuePlayer:
         self._reschedule()
         return played
 
+    def quiet_in_s(self) -> float:
+        """Return the seconds after which the agent may begin to speak; 0 where no cue is heard."""
+        if self._sink is None or self._is_off("tool"):
+            return 0.0
+        return self._policy.quiet_in_s(self._clock.time())
+
     def close(self) -> None:
         """Stop the sound and the timer. No task runs, so there is nothing to await."""
         self._policy.abandon()

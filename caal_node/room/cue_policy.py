@@ -3,6 +3,7 @@
 It is pure: every method takes the time in seconds, and nothing here sleeps or plays. The rules are:
 
 - A cue is played as soon as a call is known. The calls of one round of tools share one.
+- The agent's voice waits for a cue that is heard, and for the gap behind it.
 - No cue is played over speech. A cue waits for the end of the agent's words, if it still has a
   meaning then; during the person's words it is dropped. Speech that begins stops a cue.
 - A round has at most one error cue. A reply that the model fails to give has one as well.
@@ -88,6 +89,13 @@ class CuePolicy:
         """Note that the model gave no reply. A sentence is on its way, so no cue waits for it."""
         return None if self._agent_speaks else self._play(now, "error")
 
+    def turn_done(self, now: float) -> CueAction:
+        """Play the sound that ends a turn in place of an answer, apart from the one before it."""
+        if now < self._plays_until + SPEECH_GAP_S and not self._anyone_speaks:
+            self._waiting_cue, self._due = "done", self._plays_until + SPEECH_GAP_S
+            return None
+        return self._play(now, "done")
+
     def announced(self, now: float, kind: CueKind) -> CueAction:
         """Play the cue of an announcement, whose time somebody else has chosen."""
         self._plays_until = max(self._plays_until, now) + self._lengths[kind]
@@ -136,11 +144,19 @@ class CuePolicy:
             self._user_speaks = False
             self._schedule_after_speech(now)
 
+    def quiet_in_s(self, now: float) -> float:
+        """Return the seconds until the last cue, and the gap behind it, are over."""
+        return max(0.0, self._plays_until + SPEECH_GAP_S - now)
+
     def wake(self, now: float) -> CueAction:
         """Return the cue that is due. It is called at `due` or later."""
         if self._due is None or now < self._due:
             return None
         return self._play(now, self._waiting_cue or "tick")
+
+    @property
+    def user_speaks(self) -> bool:
+        return self._user_speaks
 
     @property
     def _anyone_speaks(self) -> bool:
@@ -180,10 +196,10 @@ class CuePolicy:
         return now + TICK_EVERY_S if waits else None
 
     def _drop_unneeded(self) -> None:
-        """Drop what is due if nobody waits for a call, except an error cue."""
+        """Drop what is due if nobody waits for a call, except the cues that end one."""
         if self._awaited_calls:
             return
-        if self._waiting_cue != "error":
+        if self._waiting_cue not in ("error", "done"):
             self._waiting_cue = None
         if self._waiting_cue is None:
             self._due = None

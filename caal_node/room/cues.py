@@ -42,6 +42,8 @@ _AGENT_HZ: Final = (523.25, 659.26, 783.99)
 """C5, E5, G5 in equal temperament, A4 = 440 Hz."""
 _ERROR_HZ: Final = (520.0, 340.0)
 """The first and last frequency. Below 300 Hz a phone's speaker is silent."""
+_DONE_HZ: Final = (400.0, 800.0)
+"""It rises where the error falls, and glides where the tool cue has two notes."""
 _TICK_HZ: Final = 660.0
 _RING_HZ: Final = (622.25, 830.61)
 """D sharp 5 and G sharp 5 in quick turns, as a bell's clapper: no other cue goes up and down."""
@@ -49,6 +51,7 @@ _RING_HZ: Final = (622.25, 830.61)
 _TOOL_NOTE_MS: Final = 75
 _AGENT_NOTE_MS: Final = 83
 _ERROR_MS: Final = 150
+_DONE_MS: Final = 120
 _TICK_MS: Final = 60
 _RING_NOTE_MS: Final = 45
 _RING_NOTES: Final = 8
@@ -76,8 +79,8 @@ class CueSet:
 
 
 def render(kind: CueKind) -> Samples:
-    """Synthesise a cue: tool rises, agent is an arpeggio, error falls, tick is short and soft, and
-    ring trills twice, as a kitchen timer does."""
+    """Synthesise a cue: tool rises in two notes, agent is an arpeggio, error falls and done
+    rises in a glide, tick is short and soft, and ring trills twice, as a kitchen timer does."""
     match kind:
         case "tool":
             notes = [_tone(hz, hz, _TOOL_NOTE_MS, _EDGE_MS) for hz in _TOOL_HZ]
@@ -85,6 +88,8 @@ def render(kind: CueKind) -> Samples:
             notes = [_tone(hz, hz, _AGENT_NOTE_MS, _EDGE_MS) for hz in _AGENT_HZ]
         case "error":
             notes = [_tone(*_ERROR_HZ, _ERROR_MS, _EDGE_MS)]
+        case "done":
+            notes = [_tone(*_DONE_HZ, _DONE_MS, _EDGE_MS)]
         case "tick":
             notes = [_tone(_TICK_HZ, _TICK_HZ, _TICK_MS, _TICK_EDGE_MS)]
         case "ring":

@@ -17,7 +17,7 @@ import logging
 import re
 import tomllib
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from difflib import SequenceMatcher
 from typing import Any, Final
 
@@ -31,10 +31,11 @@ from livekit.agents import (
 from livekit.agents.stt import SpeechEvent, SpeechEventType
 
 from caal_node.config.setting_tables import Answers
-from caal_node.core.prompt_files import read
+from caal_node.config.switches import Switches
+from caal_node.core.prompt_files import read, sentence
 from caal_node.language.addressee import OVERHEARD, OVERHEARD_IN_TALK, overheard
 from caal_node.language.backchannels import is_backchannel
-from caal_node.room.cue_player import Clock
+from caal_node.room.cue_player import Clock, ClockTimer
 
 IN_TALK_S: Final = 8.0
 """Seconds behind the agent's words in which a conversation goes on."""
@@ -46,6 +47,13 @@ ECHO_WORDS: Final = 4
 ECHO_SHARE: Final = 0.75
 """The share of them that it has just said, in this order; the first and the last always, so that a
 "stop" behind them is heard."""
+WORDS_S: Final = 2.0
+"""Seconds after speech in which its words are waited for. Whisper needs half a second for a
+sentence; a noise has no words at all."""
+LONGEST_S: Final = 10.0
+"""Seconds for which a call waits while somebody speaks; a television never stops."""
+QUIET_CHARS: Final = 100
+"""Characters of a turn that may be about the sounds: whoever says more says something else."""
 MAX_READ_CHARS: Final = 2_000
 """Characters that are read of a turn: two minutes of speech."""
 _SAID_WORDS: Final = 80
@@ -61,6 +69,8 @@ _NOT_YOU: Final = tuple(
     for phrases in tomllib.loads(read("not_you.toml")).values()
     for phrase in phrases
 )
+_QUIET: Final[Mapping[str, Mapping[str, list[str]]]] = tomllib.loads(read("quiet.toml"))
+_AROUND: Final = frozenset(word for words in _QUIET["around"].values() for word in words)
 
 logger = logging.getLogger("caal_node")
 
@@ -72,10 +82,19 @@ class Hearing:
         agent: While another one leads, such as a task that asks something, all is heard.
         answers: To what it answers.
         clock: It tells the seconds; by default the event loop does.
+        switches: "Be quiet while you work" switches the cues in them. Without them, or in a room
+            without sounds, such words are for the model.
     """
 
-    def __init__(self, agent: object, answers: Answers, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        agent: object,
+        answers: Answers,
+        clock: Clock | None = None,
+        switches: Switches | None = None,
+    ) -> None:
         self._agent: Final = agent
+        self._switches: Final = switches
         self._answers: Final = answers
         self._names: Final = [tuple(_words(name)) for name in answers.names]
         self._clock: Final = clock
@@ -90,6 +109,12 @@ class Hearing:
         None while nobody has spoken."""
         self._spoke_until: float | None = None
         self._not_you_until = 0.0
+        self._words: list[str] = []
+        """What was heard since somebody began to speak."""
+        self._words_known = asyncio.Event()
+        """Whether nobody speaks, and the words of whoever spoke last are there."""
+        self._words_known.set()
+        self._words_late: ClockTimer | None = None
 
     def begin(self, session: AgentSession[Any]) -> None:
         self._session = session
@@ -101,6 +126,19 @@ class Hearing:
             session.off("user_state_changed", self._on_user_state)
             session.off("agent_state_changed", self._on_agent_state)
         self._session = self._over_speech = None
+        self._words_known.set()
+
+    async def heard_out(self) -> str:
+        """Return the words for the agent that are being spoken, once they are there; "" where
+        nobody speaks, or what was heard has no words for the agent.
+
+        LiveKit breaks a reply off only once there are words; until then its calls would run.
+        """
+        if self._words_known.is_set():
+            return ""
+        await self._words_known.wait()
+        words = " ".join(self._words)
+        return "" if not words or self.leaves_alone(words) else words
 
     def note_sentence(self, text: str) -> None:
         """Look at a sentence of the reply that is being spoken."""
@@ -119,17 +157,24 @@ class Hearing:
                 events = await events
             if events is not None:
                 async for event in events:
-                    if not self._is_dropped(event):
+                    is_dropped = self._is_dropped(event)
+                    if event.type is SpeechEventType.FINAL_TRANSCRIPT:
+                        self._note_words(event, is_dropped=is_dropped)
+                    if not is_dropped:
                         yield event
 
         return heard
 
     def of_turn(self, completed: Callable[..., Any]) -> Any:
-        """Return `on_user_turn_completed` that ends turns which are not for the agent."""
+        """Return `on_user_turn_completed` that ends turns which are not for the agent, and those
+        that switch its sounds, which no model has to answer."""
 
         async def heard(turn_ctx: llm.ChatContext, new_message: llm.ChatMessage) -> None:
-            if self.leaves_alone(new_message.text_content or ""):
+            words = new_message.text_content or ""
+            if self.leaves_alone(words):
                 logger.info("what was heard is not for the agent, and is left alone")
+                raise StopResponse
+            if self._switches_sounds(words):
                 raise StopResponse
             await completed(turn_ctx, new_message=new_message)
 
@@ -152,6 +197,16 @@ class Hearing:
         if self._answers.to == "named":
             return not in_talk
         return overheard(words) >= (OVERHEARD_IN_TALK if in_talk else OVERHEARD)
+
+    def _switches_sounds(self, words: str) -> bool:
+        """Switch the cues of the conversation if the words ask for it, and say so."""
+        switches, session = self._switches, self._session
+        wanted = sounds_wanted(words, self._answers.names)
+        if wanted is None or switches is None or not switches.can_play or session is None:
+            return False
+        switches.switch(wanted, {})
+        session.say(sentence("sounds_on" if wanted else "sounds_off"), add_to_chat_ctx=False)
+        return True
 
     def _is_dropped(self, event: SpeechEvent) -> bool:
         if event.type not in _TRANSCRIPTS or not event.alternatives:
@@ -181,10 +236,30 @@ class Hearing:
     def _now_s(self) -> float:
         return (self._clock or asyncio.get_running_loop()).time()
 
+    def _note_words(self, event: SpeechEvent, *, is_dropped: bool) -> None:
+        if event.alternatives and not is_dropped:
+            self._words.append(event.alternatives[0].text)
+        if self._session is None or self._session.user_state != "speaking":
+            self._words_known.set()
+
     def _on_user_state(self, event: UserStateChangedEvent) -> None:
+        if event.new_state == "speaking":
+            if self._words_known.is_set():
+                self._words.clear()
+            self._words_known.clear()
+            self._wait_for_words(LONGEST_S)
+        elif event.old_state == "speaking":
+            # A recogniser that streams has the words before the silence.
+            self._wait_for_words(0.0 if self._words else WORDS_S)
         if event.new_state == "speaking" and self._session is not None:
             over = self._is_paused or self._session.agent_state == "speaking"
             self._over_speech = over and self._over_speech is not False
+
+    def _wait_for_words(self, seconds: float) -> None:
+        if self._words_late is not None:
+            self._words_late.cancel()
+        clock = self._clock or asyncio.get_running_loop()
+        self._words_late = clock.call_at(clock.time() + seconds, self._words_known.set)
 
     def _on_agent_state(self, event: AgentStateChangedEvent) -> None:
         user_speaks = self._session is not None and self._session.user_state == "speaking"
@@ -195,6 +270,21 @@ class Hearing:
         if event.new_state == "thinking":
             # All that was said before has been taken, or had no words in it.
             self._asks, self._over_speech = False, None
+
+
+def sounds_wanted(words: str, names: Iterable[str] = ()) -> bool | None:
+    """Return whether somebody asks for the sounds of tools (True) or for none (False)."""
+    called = frozenset(part for name in names for part in _words(name))
+
+    def bare(text: str) -> list[str]:
+        return [word for word in _words(text) if word not in _AROUND and word not in called]
+
+    if len(words) > QUIET_CHARS or not (said := bare(words)):
+        return None
+    for key, wanted in (("quiet", False), ("sounds", True)):
+        if any(said == bare(phrase) for phrases in _QUIET[key].values() for phrase in phrases):
+            return wanted
+    return None
 
 
 def _words(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Shows people what a session does: cues for the ear, events for everything else.
 
-It listens to a LiveKit AgentSession and changes nothing in it. LiveKit's executor runs the calls
+It listens to a LiveKit AgentSession and changes nothing in it, unless a sound takes the place of an
+answer (`done_cue.py`). LiveKit's executor runs the calls
 and emits `tool_execution_updated`; only this module turns it into cues and events.
 """
 
@@ -46,6 +47,7 @@ from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.room.cue_player import Clock, CuePlayer, CueSink
 from caal_node.room.cue_policy import CuePolicy
 from caal_node.room.cues import CueSet
+from caal_node.room.done_cue import DoneCue
 
 # Tracks the calls and turns of a session, and makes their events.
 
@@ -251,10 +253,18 @@ class Presence:
         cues: CueSet | None = None,
         switches: Switches | None = None,
         agent_tools: Collection[str] = AGENT_TOOLS,
+        done_cue: DoneCue | None = None,
         clock: Clock | None = None,
     ) -> None:
         cues = cues or CueSet.of()
         self._session = session
+        self._switches = switches
+        self._done_cue = None if sink is None else done_cue
+        self._request = ""
+        self._turn_calls: list[llm.FunctionCall] = []
+        self._turn_ended: list[ToolCallEnded] = []
+        self._asked = False
+        """Whether something was asked in this turn, by an AgentTask."""
         self._listeners = tuple(listeners)
         self._redact = redact
         self._clock = clock or asyncio.get_running_loop()
@@ -298,6 +308,11 @@ class Presence:
     def note_reply_failed(self) -> None:
         """Play the error cue, as the node's model gave no reply."""
         self._emit_cue(self._player.perform(self._policy.reply_failed(self._clock.time())))
+
+    async def cue_over(self) -> None:
+        """Wait until no cue is heard, and the gap behind it is over. Then the agent may speak."""
+        while (wait_s := self._player.quiet_in_s()) > 0:  # noqa: ASYNC110 - its time is known
+            await asyncio.sleep(wait_s)
 
     def play_announced(self, kind: CueKind) -> float:
         """Play the cue of an announcement now, and return its length in seconds; 0 without one."""
@@ -346,7 +361,10 @@ class Presence:
         match event.update:
             case lk.ToolCallStarted(function_call=call):
                 # The cue comes first, as it must not be late.
-                cue = self._player.perform(self._policy.call_started(now, call.call_id, call.name))
+                cue = None
+                if self._switches is None or not self._switches.is_silent(call.name):
+                    started = self._policy.call_started(now, call.call_id, call.name)
+                    cue = self._player.perform(started)
                 self.emit(self._calls.started(now, call))
                 self._emit_cue(cue)
             case lk.ToolCallUpdated(call_id=call_id, silent=False):
@@ -356,6 +374,7 @@ class Presence:
                 if (ended := self._calls.ended(now, call_id, status, said)) is not None:
                     action = self._policy.call_ended(now, call_id, ended.outcome)
                     cue = self._player.perform(action)
+                    self._turn_ended.append(ended)
                     self.emit(ended)
                     self._emit_cue(cue)
             case _:
@@ -370,9 +389,30 @@ class Presence:
         self._emit_cue(self._player.perform(self._policy.call_ended(now, call_id, outcome)))
         self._policy.round_ended()
 
-    def _on_round(self, _: FunctionToolsExecutedEvent) -> None:
+    def _on_round(self, event: FunctionToolsExecutedEvent) -> None:
         self._turns.note_round()
         self._policy.round_ended()
+        self._turn_calls += event.function_calls
+        done, calls = self._done_cue, self._turn_calls
+        if done is None or not self._may_end_with_a_cue(event):
+            return
+        if done.fits(self._request, calls, self._turn_ended):
+            event.cancel_tool_reply()
+            self._emit_cue(self._player.perform(self._policy.turn_done(self._clock.time())))
+
+    def _may_end_with_a_cue(self, event: FunctionToolsExecutedEvent) -> bool:
+        """Say whether somebody who spoke, and waits for an answer of the model, hears a cue."""
+        waits = event.has_tool_reply and bool(self._open_speeches)
+        asked = event.has_agent_handoff or self._asked
+        return (
+            waits
+            and not asked
+            and not self._policy.user_speaks
+            and all(
+                speech.input_details.modality == "audio" and not speech.interrupted
+                for speech in self._open_speeches
+            )
+        )
 
     def _on_agent_state(self, event: AgentStateChangedEvent) -> None:
         if event.new_state == "speaking":
@@ -393,6 +433,7 @@ class Presence:
         item = event.item
         if isinstance(item, llm.AgentHandoff):
             self._task_leads = isinstance(self._session.current_agent, AgentTask)
+            self._asked = True
             if self._task_leads:
                 self._policy.question_began()
             else:
@@ -408,6 +449,7 @@ class Presence:
             self._end_turn()
         self._policy.abandon()
         self._player.perform()
+        self._request, self._asked = item.text_content or "", False
         self.emit(UserSaid(item.text_content or ""))
         if self._answering:
             # Without an answer to come there would be nothing to end the turn.
@@ -442,6 +484,8 @@ class Presence:
         self._player.close()
 
     def _end_turn(self) -> None:
+        self._turn_calls.clear()
+        self._turn_ended.clear()
         if (ended := self._turns.end(self._clock.time())) is not None:
             self.emit(ended)
 

@@ -66,6 +66,8 @@ class ToolCallRequest:
     """It tells the conversation's listeners of an event."""
     decisions: list[Decision] = field(default_factory=list[Decision])
     """What the middleware have decided so far. The call's event has it."""
+    progress: list[str] = field(default_factory=list[str])
+    """The newest message of the tool about its progress, redacted; empty where there is none."""
 
     @property
     def is_dry(self) -> bool:

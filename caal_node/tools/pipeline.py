@@ -8,8 +8,8 @@
 4. Its value becomes one line of text for the model, is redacted, and is kept as tool data.
 5. Its outcome is noted for those who report it to people, and logged.
 
-The agent's own tools go the same way without what plain LiveKit does not do to them: they have no
-deadline, and neither their results nor their errors are changed (`run_own`).
+The agent's own tools go the same way without what plain LiveKit does not do to them: their deadline
+is a long one, and neither their results nor their errors are changed (`run_own`).
 
 `Gates` holds an owner's rules: what may refuse, delay or redact a call.
 """
@@ -44,10 +44,12 @@ from caal_node.core.errors import (
     ToolOutside,
     ToolTimeout,
     UnknownTool,
+    WriteTimeout,
     failing_line,
 )
 from caal_node.core.events import REASON_CHARS, CallReport, Decision, Events, Outcome
 from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import tool_reads
 from caal_node.models.strategies.tool_relevance import relevance_of
 from caal_node.network.guard import refusal_in
 from caal_node.redaction.outgoing import OutgoingRedaction
@@ -56,6 +58,7 @@ from caal_node.tools.argument_check import check_arguments, check_choices, check
 from caal_node.tools.call_middleware import CallMiddleware, ToolCallRequest, run_through
 from caal_node.tools.call_scheduler import CallScheduler
 from caal_node.tools.caller_of_call import caller_of, request_of
+from caal_node.tools.open_calls import CallUnderWay, OpenCalls
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.source import Arguments, VerbatimResult
 from caal_node.tools.table import ToolEntry
@@ -112,8 +115,16 @@ async def _report_when_spoken_over(context: RunContext[Any]) -> None:
 
 logger = logging.getLogger("caal_node.tools")
 
+# The deadlines of all tiers. docs/turn-taking.md lists them; `Pipeline.deadline_s` applies them.
+
 TOOL_TIMEOUT_S: Final = 20.0
 """Seconds a call may take. After 20 s of ticks a person has given up on an answer."""
+OWN_TIMEOUT_S: Final = 120.0
+"""Seconds for a function tool of the agent itself that has no limit of its own. In plain LiveKit it
+has none at all, and a conversation waits for ever for one that hangs."""
+TURN_S: Final = 180.0
+"""Seconds from a turn's first request on after which no further calls are made: the model answers
+with what it has. It is three replies of a slow machine and three slow tools."""
 RESULT_CHARS: Final = 6_000
 """Characters of a result that the model is shown: about 1,500 tokens, a fifth of its window."""
 OWN_RESULT_CHARS: Final = 524_288
@@ -246,12 +257,15 @@ class Pipeline:
         self.prompts: ShownTools | None = None
         """It knows the tools that the model was last shown."""
         self._timeout_s = timeout_s
-        self._under_way: Final[set[asyncio.Task[Any]]] = set()
+        self.open_calls: Final = OpenCalls()
+        """The calls under way."""
+        self._progress: Final[dict[str, list[str]]] = {}
+        """The progress of the calls under way, by their ids."""
 
-    def cancel_calls(self) -> None:
-        """Cancel every call under way. LiveKit lets them go on when a reply is interrupted."""
-        for task in tuple(self._under_way):
-            task.cancel()
+    def note_progress(self, call_id: str, message: str) -> None:
+        """Keep a redacted message of a tool, for the middleware of its call."""
+        if (progress := self._progress.get(call_id)) is not None:
+            progress[:] = [message]
 
     async def run(
         self,
@@ -285,7 +299,7 @@ class Pipeline:
             ToolFailure: whatever went wrong, in one of its kinds.
         """
         call = self._request(entry, call_id, arguments, context, caller)
-        with self._noted(call) as shown:
+        with self._noted(call) as (under_way, shown):
             with ExitStack() as turns:
                 turn = self._turn(call, own=False)
                 turns.enter_context(turn)
@@ -299,6 +313,7 @@ class Pipeline:
 
                 async with not_waited_for_when_spoken_over(context):
                     await turn.come()
+                    await self.open_calls.begin(under_way)
                     value = await run_through(self.middleware, call, allowed)
                 value = self.undos.plain(call, value)
             if becomes_text(value):
@@ -317,11 +332,12 @@ class Pipeline:
         *,
         validate: bool,
         becomes_text: Callable[[Any], bool],
+        deadline: bool = True,
         context: RunContext[Any] | None = None,
     ) -> Any:
         """Run one call of an agent's own tool as LiveKit does; see `run` for the parameters.
 
-        There is no deadline, and no result of up to `OWN_RESULT_CHARS` is cut. What the tool
+        The deadline is a long one, and no result of up to `OWN_RESULT_CHARS` is cut. What the tool
         raises, LiveKit gets, but for a connection that CAAL_NETWORK refuses: that is told as it is.
 
         Returns:
@@ -329,13 +345,20 @@ class Pipeline:
             also inside of a `VerbatimResult`.
         """
         call = self._request(entry, call_id, arguments, context)
-        with self._noted(call) as shown:
+        with self._noted(call) as (under_way, shown):
             with (turn := self._turn(call, own=True)):
                 self._check(call, validate)
 
                 async def own() -> Any:
+                    limit_s = self.deadline_s(entry, own=True) if deadline else None
+                    timeout = asyncio.timeout(limit_s)
                     try:
-                        return await execute()
+                        async with timeout:
+                            return await execute()
+                    except TimeoutError as error:
+                        if not timeout.expired():
+                            raise
+                        raise _no_answer(entry, limit_s) from error
                     except (ToolError, StopResponse):
                         raise
                     except Exception as error:
@@ -344,6 +367,7 @@ class Pipeline:
 
                 async with not_waited_for_when_spoken_over(context):
                     await turn.come()
+                    await self.open_calls.begin(under_way)
                     value = await run_through(self.middleware, call, own)
                 value = self.undos.plain(call, value)
             # Of a verbatim result the sentence is redacted as well as the value.
@@ -458,28 +482,32 @@ class Pipeline:
         return f". The request has more words of {best}: call that if it is meant"
 
     @contextmanager
-    def _noted(self, call: ToolCallRequest) -> Generator[list[str]]:
+    def _noted(self, call: ToolCallRequest) -> Generator[tuple[CallUnderWay, list[str]]]:
         """Note how the call inside ends, and keep secrets out of the errors it ends with.
 
-        It gives a list, which takes what the call's event shows of its result.
+        It gives the call, and a list, which takes what its event shows of its result.
         """
         began = time.perf_counter()
         outcome: Outcome = "cancelled"
         reason, shown = "", list[str]()
         failed: BaseException | None = None
-        task = asyncio.current_task()
-        assert task is not None
-        self._under_way.add(task)
+        self._progress[call.call_id] = call.progress
         self.undos.begin(call)
         spec, exposed = call.entry.spec, call.entry.exposed
         with tool_span(spec, exposed, call.call_id, self._outgoing) as span:
             span.begin(spec, call.arguments)
             try:
-                yield shown
+                with self.open_calls.opened(call) as under_way:
+                    yield under_way, shown
                 outcome = "dry_run" if call.is_dry else "ok"
             except Exception as error:
                 failed = error
                 outcome, reason = outcome_of(error), self._reason(error)
+                is_late = isinstance(error, ToolTimeout) and error.spoken == ToolTimeout.spoken
+                if is_late and not tool_reads(exposed, spec.effect):
+                    failed = WriteTimeout(str(error))
+                    self._redact_failure(failed)
+                    raise failed from error
                 if isinstance(error, ToolFailure):
                     self._redact_failure(error)
                 elif isinstance(error, ToolError):
@@ -491,7 +519,7 @@ class Pipeline:
                 failed = error
                 raise
             finally:
-                self._under_way.discard(task)
+                self._progress.pop(call.call_id, None)
                 self.undos.end(call, outcome, failed)
                 report = CallReport(outcome, tuple(call.decisions), reason, "".join(shown))
                 self.outcomes.note(call.call_id, report)
@@ -524,9 +552,11 @@ class Pipeline:
         if failure.words is not None:
             failure.words = self.redaction.beginning(failure.words, ERROR_CHARS)
 
-    def deadline_s(self, entry: ToolEntry) -> float:
-        """Return the seconds that a call of the tool may take."""
-        return max(self._timeout_s, entry.spec.timeout_s or 0.0)
+    def deadline_s(self, entry: ToolEntry, *, own: bool = False) -> float:
+        """Return the seconds that a call of the tool may take; `own` is one that runs as in plain
+        LiveKit."""
+        usual_s = max(self._timeout_s, OWN_TIMEOUT_S) if own else self._timeout_s
+        return max(usual_s, entry.spec.timeout_s or 0.0)
 
     async def _execute(self, entry: ToolEntry, execute: Execute, has_deadline: bool) -> Any:
         timeout_s = self.deadline_s(entry) if has_deadline else None
@@ -536,8 +566,7 @@ class Pipeline:
                 return await execute()
         except TimeoutError as error:
             # Unless the deadline has passed, the time-out is the tool's own.
-            waited = f" in {timeout_s:g} seconds" if timeout.expired() else " in time"
-            raise ToolTimeout(f"{entry.exposed} gave no answer{waited}.") from error
+            raise _no_answer(entry, timeout_s if timeout.expired() else None) from error
         except (ToolError, StopResponse):
             raise
         except Exception as error:
@@ -598,6 +627,11 @@ class Pipeline:
 
 async def _given(value: Any) -> Any:
     return value
+
+
+def _no_answer(entry: ToolEntry, limit_s: float | None) -> ToolTimeout:
+    waited = "in time" if limit_s is None else f"in {limit_s:g} seconds"
+    return ToolTimeout(f"{entry.exposed} gave no answer {waited}.")
 
 
 def _raise_if_outside(entry: ToolEntry, error: Exception) -> None:

@@ -105,9 +105,12 @@ class RoomCallConversation:
         """None says that the call has ended."""
 
     def report_progress(self, done: float, total: float | None, message: str) -> None:
-        """Emit a progress event."""
+        """Emit a progress event, and have a server's words said where the call takes long."""
         spec, call_id = self._entry.spec, self._context.function_call.call_id
-        progress = done, total, self._pipeline.redact(message)
+        message = self._pipeline.redact(message)
+        if spec.tier == "mcp":  # n8n's are names of nodes
+            self._pipeline.note_progress(call_id, message)
+        progress = done, total, message
         self._pipeline.events.emit(
             ToolProgress(call_id, self._entry.exposed, spec.tier, spec.source, *progress)
         )

@@ -59,6 +59,10 @@ class Stay(Protocol):
         """Begin, once all sources were listed."""
         ...
 
+    def note_tools(self) -> None:
+        """Hear that the table of tools is another one."""
+        ...
+
     async def aclose(self) -> None: ...
 
 
@@ -327,6 +331,8 @@ class RemoteToolset(Toolset):
             self.search = table.beside(search_spec(table))
         self.choose_head(reloaded=reloaded)
         self._report_sources()
+        if self._stay is not None:
+            self._stay.note_tools()
 
     def _report_sources(self) -> None:
         """Tell of the sources that are down, or ready again, since the last time."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -188,6 +188,13 @@ class ConfiguredToolset(Toolset):
             ConfigError, ToolFailure: it does not work; the message says what to do.
         """
         return "nothing to check"
+
+    async def spoken_names(self) -> Sequence[str]:
+        """Return names that are said to these tools, such as rooms, those that matter most first.
+
+        Speech recognition is told of them. A failure leaves them out.
+        """
+        return ()
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ to need none. They are not among the others, as nobody could say then what is ri
 
 def among(requests: Requests, count: int) -> tuple[ToolSpec, ...]:
     """Return `count` tools: those of the requests with their examples, spread among others."""
-    specs = _specs(requests)
+    specs = specs_of(requests)
     others = [
         ToolSpec("mcp", "home", tool.name, tool.name, tool.description or "", tool.input_schema)
         for tool in many_tools.tools()
@@ -51,7 +51,7 @@ def among(requests: Requests, count: int) -> tuple[ToolSpec, ...]:
     return (*mixed, *others[len(specs) * step :])
 
 
-def _specs(requests: Requests) -> tuple[ToolSpec, ...]:
+def specs_of(requests: Requests) -> tuple[ToolSpec, ...]:
     functions = [tool["function"] for tool in requests.tools]
     return tuple(
         ToolSpec(
@@ -69,7 +69,7 @@ def _specs(requests: Requests) -> tuple[ToolSpec, ...]:
 
 def in_front() -> Callable[[Setting], Any]:
     """The agent with the requests' own tools, all of them in front of the conversation."""
-    return _agent(_specs, CAAL_TOOL_TOKENS=AT_ONCE)
+    return _agent(specs_of, CAAL_TOOL_TOKENS=AT_ONCE)
 
 
 def on_demand(count: int) -> Callable[[Setting], Any]:
@@ -86,7 +86,7 @@ def _agent(
         specs, searches = tools(setting.requests), list[int]()
 
         async def say(words: str, *, warm: bool) -> Heard:
-            agent = _FirstCalls(specs, plain_settings(**values), warm=warm)
+            agent = FirstCalls(specs, plain_settings(**values), warm=warm)
             session: AgentSession[Any] = AgentSession(
                 llm=model,
                 vad=None,
@@ -120,7 +120,7 @@ def _agent(
     return opened
 
 
-class _FirstCalls(CaalAgent):
+class FirstCalls(CaalAgent):
     """Notes what its model calls, and lets only searches be run."""
 
     def __init__(self, specs: Sequence[ToolSpec], settings: Any, *, warm: bool) -> None:

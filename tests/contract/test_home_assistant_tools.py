@@ -82,6 +82,12 @@ async def test_a_light_is_found_by_its_alias_and_called_by_it(home: HomeAssistan
     assert words(result).startswith("The desk lamp is on")
 
 
+async def test_its_rooms_and_devices_are_names_that_are_said(home: HomeAssistant) -> None:
+    names = list(await home.spoken_names())
+    assert "Kitchen" in names
+    assert len(names) > names.index("Kitchen") + 1
+
+
 async def test_a_room_s_lights_are_turned_off_together(home: HomeAssistant) -> None:
     result = await home.control_home(device="living room lights", action="off")
     assert words(result) == "All 3 are off."

@@ -8,6 +8,7 @@ from functools import partial
 
 from caal_node.config.file import policy_in
 from caal_node.config.settings import Settings
+from caal_node.config.switches import Switches
 from caal_node.tools.call_middleware import CallMiddleware
 from caal_node.tools.middleware.confirmation import Confirmation
 from caal_node.tools.middleware.dry_run import DRY_RUN, DryRun
@@ -20,8 +21,11 @@ from caal_node.tools.pin import Pin
 logger = logging.getLogger("caal_node.tools")
 
 
-def standard_middleware(settings: Settings) -> list[CallMiddleware]:
-    """Return what the settings ask for, in the order in which a call goes through it.
+def standard_middleware(
+    settings: Settings, switches: Switches | None = None
+) -> list[CallMiddleware]:
+    """Return what the settings ask for, in the order in which a call goes through it. What the
+    `switches` of a conversation have off is off.
 
     1. The policy refuses what may not be called at all.
     2. Limits refuse what was called too often.
@@ -52,15 +56,21 @@ def standard_middleware(settings: Settings) -> list[CallMiddleware]:
             policy.needs_pin,
             pin,
         ),
-        *([WaitingWords()] if settings.cues.on and settings.cues.words else []),
+        *(
+            [WaitingWords(switches or Switches(settings))]
+            if settings.cues.on and settings.cues.words
+            else []
+        ),
     ]
 
 
 def effective_middleware(
-    settings: Settings, given: Sequence[CallMiddleware] | None
+    settings: Settings,
+    given: Sequence[CallMiddleware] | None,
+    switches: Switches | None = None,
 ) -> list[CallMiddleware]:
     """Return what an owner has given in code, or the standard; a dry run holds with either."""
-    effective = standard_middleware(settings) if given is None else list(given)
+    effective = standard_middleware(settings, switches) if given is None else list(given)
     if line := dry_run_line(settings):
         logger.warning("%s: %s", line, DRY_RUN)
         if not any(isinstance(each, DryRun) for each in effective):

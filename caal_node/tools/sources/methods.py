@@ -153,7 +153,7 @@ class OwnTools:
                 )
             else:
                 value = await self._pipeline.run_own(
-                    *call, validate=validate, becomes_text=text, context=context
+                    *call, validate=validate, deadline=deadline, becomes_text=text, context=context
                 )
         except ToolFailure as failure:
             if call_id.startswith(API_CALL):

@@ -214,6 +214,12 @@ class HomeAssistant(ConfiguredToolset):
         devices = counted(len(home.devices), "device")
         return f"{version} exposes {devices} in {counted(len(rooms), 'room')}"
 
+    async def spoken_names(self) -> Sequence[str]:
+        async with self._server.open() as link:
+            home = await link.read_home()
+        rooms = [name for each in home.areas for name in each.names]
+        return [*rooms, *(name for each in home.devices for name in each.names)]
+
     async def _meant(self, home: Home, said: str, action: Action) -> Meant:
         lights_only = action in ("on", "toggle")
 

@@ -384,6 +384,9 @@ class Lists(ConfiguredToolset):
         names = spoken_list([each.name for each in lists]) if lists else "no lists yet"
         return f"{self.options.folder}: {names}"
 
+    async def spoken_names(self) -> Sequence[str]:
+        return [each.name for each in await asyncio.to_thread(self._folder.lists)]
+
     @tool("write")
     async def add_to_list(self, items: str, list_name: str = "") -> Undoable | VerbatimResult:
         """Add things to the shopping list, the to-do list or another list.

@@ -181,7 +181,7 @@ def test_pinned_tools_are_globs_over_names() -> None:
         ("CAAL_EMBEDDING", "openai:a@ftp://b", "the address must begin with http:// or https://"),
         ("CAAL_DETECTION", "x", "write 'complete' or 'streamed'"),
         ("CAAL_CUES", "maybe", "write on, off, or a folder with tool.wav, agent.wav or error.wav"),
-        ("CAAL_CUES", '{"agent_tool": []}', "the keys are on, words, folder, agent_tools"),
+        ("CAAL_CUES", '{"agent_tool": []}', "the keys are on, words, done, folder, agent_tools"),
         ("CAAL_TRACE", '{"content": true}', "this is missing"),
         ("CAAL_TRACE", "{trace.jsonl", 'write a JSON object such as {"file": "trace.jsonl"'),
         ("CAAL_TEXT_LIMITS", "8", 'write a JSON object such as {"calls": 8}'),

@@ -55,6 +55,7 @@ PURE = (
     "caal_node.context",
     "caal_node.core",
     "caal_node.grounding",
+    "caal_node.language.hotwords",
     "caal_node.language.judge",
     "caal_node.language.judge",
     "caal_node.policy",

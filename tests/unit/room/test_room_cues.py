@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from caal_node.core.events import CueKind
 from caal_node.room.cues import PEAK_MAX_DBFS, SAMPLE_RATE_HZ, CueSet, Samples, conform, render
 
-KINDS: tuple[CueKind, ...] = ("tool", "agent", "error", "tick", "ring")
+KINDS: tuple[CueKind, ...] = ("tool", "agent", "error", "tick", "done", "ring")
 
 
 def peak_dbfs(cue: Samples) -> float:
@@ -35,7 +35,7 @@ def parts(cue: Samples, count: int) -> list[Samples]:
 
 @pytest.mark.parametrize(
     ("kind", "length_ms"),
-    [("tool", 150), ("agent", 250), ("error", 150), ("tick", 60), ("ring", 880)],
+    [("tool", 150), ("agent", 250), ("error", 150), ("tick", 60), ("done", 120), ("ring", 880)],
 )
 def test_a_cue_has_its_length(kind: CueKind, length_ms: int) -> None:
     cue = render(kind)
@@ -90,6 +90,12 @@ def test_the_error_cue_falls_and_stays_above_300_hz() -> None:
     assert heard[0] - heard[-1] > 100
     assert heard[-1] > 300
     assert energy_within(render("error"), 300, 1200) > 0.99
+
+
+def test_the_done_cue_rises_where_the_error_falls() -> None:
+    heard = [loudest_hz(part) for part in parts(render("done"), 5)]
+    assert heard == sorted(heard)
+    assert heard[-1] - heard[0] > 100
 
 
 @pytest.mark.parametrize("kind", KINDS)

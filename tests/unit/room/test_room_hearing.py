@@ -11,7 +11,10 @@ from livekit.agents.stt import SpeechData, SpeechEvent, SpeechEventType
 from livekit.rtc import EventEmitter
 
 from caal_node.config.setting_tables import Answers
-from caal_node.room.hearing import IN_TALK_S, NOT_YOU_S, Hearing
+from caal_node.config.settings import load_settings
+from caal_node.config.switches import Switches
+from caal_node.core.prompt_files import sentence
+from caal_node.room.hearing import IN_TALK_S, NOT_YOU_S, Hearing, sounds_wanted
 from tests.stand_ins.virtual_clock import VirtualClock
 
 FINAL, INTERIM = SpeechEventType.FINAL_TRANSCRIPT, SpeechEventType.INTERIM_TRANSCRIPT
@@ -53,8 +56,8 @@ class Story:
     def agent_says(self, *sentences: str) -> None:
         """Let the agent say a reply to its end."""
         self.session.agent("thinking")
-        for sentence in sentences:
-            self.hearing.note_sentence(sentence)
+        for each in sentences:
+            self.hearing.note_sentence(each)
         self.session.agent("speaking")
         self.session.agent("listening")
 
@@ -252,3 +255,47 @@ async def test_a_turn_that_is_left_alone_ends_without_the_agents_own_method() ->
         await heard(llm.ChatContext(), new_message=llm.ChatMessage(role="user", content=[TALK]))
     await heard(llm.ChatContext(), new_message=llm.ChatMessage(role="user", content=[REQUEST]))
     assert seen == [REQUEST]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("Be quiet while you work.", False),
+        ("Olly, could you please be quiet while you’re working?", False),
+        ("Sei bitte leise, während du arbeitest.", False),
+        ("Okay, you can make sounds again.", True),
+        ("Du darfst wieder Töne machen", True),
+        ("Be quiet.", None),
+        ("Stop beeping!", None),
+        ("Tell Tom to be quiet while you work", None),
+        ("Please.", None),
+        ("please " * 50 + "be quiet while you work", None),
+    ],
+)
+def test_somebody_asks_for_no_sounds_or_for_sounds(words: str, wanted: bool | None) -> None:
+    assert sounds_wanted(words, ["Olly"]) is wanted
+
+
+@pytest.mark.parametrize("has_sounds", [True, False])
+async def test_what_is_about_the_sounds_switches_them_and_is_for_no_model(has_sounds: bool) -> None:
+    said, asked = list[str](), list[str]()
+
+    async def completed(turn_ctx: llm.ChatContext, new_message: llm.ChatMessage) -> None:
+        asked.append(new_message.text_content or "")
+
+    switches = Switches(load_settings({"CAAL_CUES": "on" if has_sounds else "off"}))
+    session: Any = Session()
+    session.say = lambda words, **_: said.append(words)
+    hearing = Hearing(AGENT, ALWAYS, VirtualClock(), switches)
+    hearing.begin(session)
+    turn = hearing.of_turn(completed)
+    for words, are_on in (("be quiet while you work", False), ("make sounds again", True)):
+        message = llm.ChatMessage(role="user", content=[words])
+        if has_sounds:
+            with pytest.raises(StopResponse):
+                await turn(llm.ChatContext(), new_message=message)
+            assert switches.cues is are_on
+        else:
+            await turn(llm.ChatContext(), new_message=message)
+    assert said == ([sentence("sounds_off"), sentence("sounds_on")] if has_sounds else [])
+    assert len(asked) == (0 if has_sounds else 2)

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pytest
@@ -40,8 +40,11 @@ from caal_node.core.events import (
     TurnEnded,
     UserSaid,
 )
+from caal_node.core.tool_spec import Effect, ToolSpec
 from caal_node.room.cues import Samples, render
+from caal_node.room.done_cue import DoneCue, tells_nothing
 from caal_node.room.presence import Presence, ToolOrigin
+from caal_node.tools.table import ToolTable
 from tests.stand_ins.virtual_clock import VirtualClock
 
 
@@ -110,7 +113,7 @@ class Recorder:
         self.did: list[CueKind | str] = []
 
     def play(self, samples: Samples) -> None:
-        kinds: tuple[CueKind, ...] = ("tool", "agent", "error", "tick")
+        kinds: tuple[CueKind, ...] = ("tool", "agent", "error", "tick", "done")
         self.did += [kind for kind in kinds if np.array_equal(render(kind), samples)]
 
     def stop(self) -> None:
@@ -150,6 +153,11 @@ class Helper(Agent):
         return f"fine in {city}"
 
     @function_tool
+    async def lamp(self, state: str) -> str:
+        """Switch the lamp."""
+        return '{"ok": true, "state": "on"}'
+
+    @function_tool
     async def broken(self) -> str:
         """Fail."""
         raise ValueError("a secret detail")
@@ -185,9 +193,10 @@ class Scene:
     clock: VirtualClock
     outcomes: dict[str, Outcome] = field(default_factory=dict)
 
-    async def say(self, text: str) -> None:
+    async def say(self, text: str, *, typed: bool = True) -> None:
+        modality: Literal["text", "audio"] = "text" if typed else "audio"
         async with asyncio.timeout(STEP_DEADLINE_S):
-            await self.session.run(user_input=text)
+            await self.session.run(user_input=text, input_modality=modality)
 
     @asynccontextmanager
     async def saying(self, text: str) -> AsyncIterator[None]:
@@ -219,6 +228,7 @@ async def scene(
     listener: Callable[[Event], None] | None = None,
     silent: bool = False,
     switches: Switches | None = None,
+    done_cue: DoneCue | None = None,
 ) -> AsyncIterator[Scene]:
     model = ScriptedLLM(*replies)
     session: AgentSession[None] = AgentSession(
@@ -234,6 +244,7 @@ async def scene(
         listeners=[listener, told.append] if listener else [told.append],
         sink=None if silent else sink,
         switches=switches,
+        done_cue=done_cue,
         clock=clock,
     )
     model.on_request = presence.note_request
@@ -487,6 +498,87 @@ async def test_cues_that_are_off_are_neither_heard_nor_reported_and_come_back() 
         await it.say("weather?")
         assert it.kinds().count("cue") == 1
         assert "tool" in it.sink.did
+
+
+EFFECTS: dict[str, Effect] = {"lamp": "write", "quick": "read", "broken": "write"}
+
+
+class Lamps:
+    table = ToolTable(
+        ToolSpec("agent", "Helper", name, name, "", {"type": "object"}, effect=effect)
+        for name, effect in EFFECTS.items()
+    )
+
+
+LAMP = [Call("lamp", {"state": "on"})]
+
+
+async def test_an_order_that_worked_at_once_ends_with_a_sound_and_no_answer() -> None:
+    done = DoneCue(Lamps(), Switches(load_settings({})))
+    async with scene(LAMP, "It is on.", done_cue=done) as it:
+        await it.say("turn on the lamp", typed=False)
+        assert it.sink.did == ["tool"], "the two sounds are heard apart"
+        it.clock.advance(1.0)
+        assert it.sink.did == ["tool", "done"]
+        assert [event.kind for event in it.told if isinstance(event, CuePlayed)] == ["tool", "done"]
+        items = it.session.history.items
+        assert items[-1].type == "function_call_output", "it is in the history"
+        assert not any(getattr(item, "role", "") == "assistant" for item in items)
+
+
+@pytest.mark.parametrize(
+    ("words", "calls", "typed"),
+    [
+        ("turn on the lamp", LAMP, True),
+        ("turn on the lamp and tell me the weather", LAMP, False),
+        ("turn on the lamp", [*LAMP, Call("quick", {"city": "Bonn"}, "c2")], False),
+        ("turn on the lamp", [Call("broken")], False),
+        ("is the lamp on?", LAMP, False),
+    ],
+)
+async def test_in_doubt_there_is_an_answer(words: str, calls: Reply, typed: bool) -> None:
+    done = DoneCue(Lamps(), Switches(load_settings({})))
+    async with scene(calls, "My answer.", done_cue=done) as it:
+        await it.say(words, typed=typed)
+        assert "done" not in it.sink.did
+        assert getattr(it.session.history.items[-1], "text_content", "") == "My answer."
+
+
+async def test_who_has_switched_the_sounds_off_hears_an_answer() -> None:
+    switches = Switches(load_settings({}))
+    switches.switch(False, {})
+    async with scene(
+        LAMP, "It is on.", switches=switches, done_cue=DoneCue(Lamps(), switches)
+    ) as it:
+        await it.say("turn on the lamp", typed=False)
+        assert getattr(it.session.history.items[-1], "text_content", "") == "It is on."
+
+
+@pytest.mark.parametrize(
+    ("result", "arguments", "nothing"),
+    [
+        ("ok", "{}", True),
+        ("", "{}", True),
+        ('{"status":"success","lamp":"desk"}', '{"lamp":"desk"}', True),
+        ('{"status":"success","lamp":"desk"}', '{"lamp":"kitchen"}', False),
+        ("Set to 21 degrees.", "{}", False),
+        ('{"id":5}', "{}", False),
+        ('["lamp"]', "{}", False),
+    ],
+)
+def test_a_result_that_tells_nothing(result: str, arguments: str, nothing: bool) -> None:
+    assert tells_nothing(result, arguments) is nothing
+
+
+async def test_a_silent_tool_is_reported_and_not_heard() -> None:
+    switches = Switches(load_settings({"CAAL_CUES": '{"silent_tools": ["bro*"]}'}))
+    turns = ([Call("broken")], "Sorry.", [Call("quick", call_id="c2")], "It is fine.")
+    async with scene(*turns, switches=switches) as it:
+        await it.say("go")
+        assert "tool_call_ended" in it.kinds()
+        assert "cue" not in it.kinds()
+        await it.say("weather?")
+        assert it.kinds().count("cue") == 1
 
 
 async def test_what_rings_is_heard_while_cues_are_off() -> None:

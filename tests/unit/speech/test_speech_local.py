@@ -177,6 +177,8 @@ def test_a_missing_extra_names_the_command_that_brings_it(
 class StandInWhisper:
     segments: list[tuple[str, float]]
     heard: list[NDArray[np.float32]] = field(default_factory=list)
+    with_names: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    told: list[object] = field(default_factory=list[object])
     gate: threading.Event = field(default_factory=threading.Event)
     thread: threading.Thread | None = None
 
@@ -184,10 +186,16 @@ class StandInWhisper:
         assert self.gate.wait(10)
         self.thread = threading.current_thread()
         self.heard.append(samples)
+        self.told.append(options["hotwords"])
         return (
-            (SimpleNamespace(text=text, avg_logprob=log) for text, log in self.segments),
+            (
+                SimpleNamespace(text=text, avg_logprob=log)
+                for text, log in (self.with_names if options["hotwords"] else self.segments)
+            ),
             None,
         )
+
+    def encode(self, features: NDArray[np.float32]) -> None: ...
 
 
 @pytest.fixture
@@ -215,6 +223,34 @@ async def test_the_segments_become_one_text_with_the_lowest_confidence(
     assert event.alternatives[0].confidence == pytest.approx(np.exp(-0.7))
     assert event.alternatives[0].end_time == 1.0
     assert whisper.thread is not threading.main_thread()
+    await ears.aclose()
+
+
+@pytest.mark.parametrize(
+    ("with_names", "text"),
+    [("Hello, Lümmel.", "Hello, Lümmel."), ("Yellow hair.", "Hello there.")],
+)
+async def test_told_names_change_what_is_heard_only_where_one_of_them_is_heard(
+    whisper: StandInWhisper, tmp_path: Path, with_names: str, text: str
+) -> None:
+    ears = WhisperSTT(tmp_path)
+    assert ears.capabilities.keyterms
+    whisper.with_names = [(with_names, -0.2)]
+    ears._update_session_keyterms(["Lümmel", "boot room"])  # pyright: ignore[reportPrivateUsage]
+    event = await ears.recognize(frame(np.zeros(16_000, np.int16), 16_000))
+    assert event.alternatives[0].text == text
+    assert whisper.told == [None, "Lümmel, boot room"]
+    await ears.aclose()
+
+
+async def test_what_has_no_words_has_none_with_names(
+    whisper: StandInWhisper, tmp_path: Path
+) -> None:
+    whisper.segments, whisper.with_names = [], [("Lümmel", -0.2)]
+    ears = WhisperSTT(tmp_path)
+    ears._update_session_keyterms(["Lümmel"])  # pyright: ignore[reportPrivateUsage]
+    event = await ears.recognize(frame(np.zeros(16_000, np.int16), 16_000))
+    assert event.alternatives[0].text == ""
     await ears.aclose()
 
 

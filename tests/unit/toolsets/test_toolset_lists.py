@@ -114,6 +114,11 @@ def names_open(text: str) -> list[str]:
     return [item.name for item in items_of(text) if not item.is_done]
 
 
+async def test_the_lists_are_names_that_are_said(lists: Lists, folder: Path) -> None:
+    write(folder, "baumarkt.md", "- screws\n")
+    assert [each.casefold() for each in await lists.spoken_names()] == ["baumarkt"]
+
+
 def test_every_kind_of_bullet_is_read() -> None:
     text = (
         "- a1\n* b1\n+ c1\n1. d1\n2) e1\n- [ ] f1\n- [x] g1\n- [X] h1\n- ~~i1~~\n---\n- - -\ntext"

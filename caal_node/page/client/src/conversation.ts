@@ -146,6 +146,7 @@ export type Entry =
       readonly down: boolean;
       readonly reason: string;
     }
+  | { readonly kind: "speech_failed"; readonly id: number; readonly reason: string }
   | { readonly kind: "gap"; readonly id: number; readonly back: boolean };
 
 export interface Turn {
@@ -513,6 +514,8 @@ function happened(state: Conversation, event: Incoming, at: number): Conversatio
       return withTurn(state, (turn) => ({ ...turn, firstCueAt: turn.firstCueAt ?? at }));
     case "speech":
       return withTurn(state, (turn) => ({ ...turn, firstSpokenAt: turn.firstSpokenAt ?? at }));
+    case "speech_failed":
+      return withEntry(state, { kind: "speech_failed", reason: event.reason });
     case "claim_corrected":
       return withEntry(state, { kind: "claim", claim: event.claim, became: event.became });
     case "fact_corrected":

@@ -10,7 +10,7 @@ export type AnsweredBy = "words" | "button" | "";
 export type QuestionEnd = "accepted" | "declined" | "dismissed" | "cancelled";
 export type FilledBy = "words" | "form" | "";
 export type Became = "call" | "sentence" | "nothing";
-export type CueKind = "tool" | "agent" | "error" | "tick" | "ring";
+export type CueKind = "tool" | "agent" | "error" | "tick" | "done" | "ring";
 
 export interface Decision {
   readonly by: string;
@@ -119,6 +119,7 @@ export type Incoming =
     }
   | { type: "cue"; kind: CueKind }
   | { type: "speech"; text: string }
+  | { type: "speech_failed"; reason: string }
   | { type: "claim_corrected"; claim: string; became: Became }
   | { type: "sources_cited"; tool: string; sources: readonly Source[] }
   | { type: "tool_source"; source: string; state: "down" | "ready"; reason: string }
@@ -190,7 +191,7 @@ const ANSWERS = ["yes", "no", "correction", "unclear", "silence", "cancelled"] a
 const QUESTION_ENDS = ["accepted", "declined", "dismissed", "cancelled"] as const;
 const FIELD_KINDS = ["text", "number", "integer", "boolean", "choice", "choices"] as const;
 const TIMER_KINDS = ["timer", "alarm", "reminder", "request"] as const;
-const CUES = ["tool", "agent", "error", "tick", "ring"] as const;
+const CUES = ["tool", "agent", "error", "tick", "done", "ring"] as const;
 const BECAME = ["call", "sentence", "nothing"] as const;
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -304,6 +305,8 @@ function readFields(fields: Fields): Incoming | null {
       const text = clean(fields.text, WORDS_CHARS);
       return text ? { type: "speech", text } : null;
     }
+    case "speech_failed":
+      return { type: "speech_failed", reason: line(fields.reason, NAME_CHARS) };
     case "claim_corrected": {
       const claim = line(fields.claim, WORDS_CHARS);
       return claim

@@ -252,6 +252,11 @@ describe("the topics", () => {
     expect(same).toBe(state);
   });
 
+  it("show that the agent's voice has failed", () => {
+    const state = after(event({ type: "speech_failed", reason: "APIConnectionError" }));
+    expect(state.entries).toMatchObject([{ kind: "speech_failed", reason: "APIConnectionError" }]);
+  });
+
   it("do not show the same words twice where both began", () => {
     const claim = { type: "claim_corrected", claim: "It is off.", became: "call" };
     const state = after(event(claim, 0, false), event(claim, 0, true));

@@ -86,6 +86,7 @@ describe("events", () => {
       { type: "tool_call_ended", ...call, outcome: "ok", duration_ms: 1 },
       { type: "cue", kind: "tick" },
       { type: "speech", text: "a" },
+      { type: "speech_failed", reason: "APIConnectionError" },
       { type: "claim_corrected", claim: "c", became: "call" },
       { type: "sources_cited", tool: "t", sources: [{ title: "a", address: "b", site: "c" }] },
       { type: "tool_source", source: "s", state: "down" },

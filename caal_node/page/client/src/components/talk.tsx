@@ -162,6 +162,14 @@ function EntryItem(props: {
           </p>
         </li>
       );
+    case "speech_failed":
+      return (
+        <li class="line">
+          <p>
+            {texts.speechFailed} {entry.reason && <span>{texts.speechFailedHint(entry.reason)}</span>}
+          </p>
+        </li>
+      );
     case "gap":
       return (
         <li class="gap">
