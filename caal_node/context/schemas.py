@@ -63,10 +63,7 @@ def told_catalogue(told: ToolsItem) -> str:
     A line is a signature, `set_light(room, state: on|off, brightness?: integer)`, and what the tool
     is for where its name does not say it. That takes half of what `catalogue` does.
     """
-    lines = [f"- {tool['function']['name']}{described(tool)}" for tool in told.tools]
-    if told.also:
-        lines.append(f"Others: {', '.join(told.also)}")
-    return "\n".join(lines)
+    return "\n".join(f"- {tool['function']['name']}{described(tool)}" for tool in told.tools)
 
 
 def described(tool: ToolSchema) -> str:

@@ -18,12 +18,11 @@ from caal_node.context.token_estimate import text_tokens
 from caal_node.core.items import CallItem, Item, ResultItem, ToolsItem, UserItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
 
-TOLD_MAX: Final = 4
-"""Tools that are told with one person's words with all that a call needs."""
-NAMED_MAX: Final = 4
-"""Further tools that are named: more would be a list to read, and no choice."""
+TOLD_MAX: Final = 6
+"""Tools that are told with one person's words: more would be a list to read, and no choice. With
+four, and four more by name, a day of fifty tools had one search more and no fewer tokens."""
 TOLD_TOKENS_MAX: Final = 400
-"""Estimated tokens of the tools that are told with one person's words, some 15 s on two cores. The
+"""Estimated tokens of the tools that are told with one person's words, some 4 s on two cores. The
 best one is told however large it is."""
 AGAIN_MAX: Final = 4
 """Tools that are told once more, as the window still holds their calls but not what they are."""
@@ -114,8 +113,7 @@ class ToldTools:
             known &= left
             told = chosen(known)
         while told is not None and (twice := known_beside(told).intersection(told.names)):
-            left = (name for name in (*told.names, *told.also) if name not in twice)
-            told = _item(words.id, left, offer)
+            told = _item(words.id, [name for name in told.names if name not in twice], offer)
         if told is not None:
             self._told[words.id] = told
         return windows[told]
@@ -157,7 +155,7 @@ def callable_in(window: Sequence[WindowItem], search: str) -> tuple[str, ...]:
     for item in window:
         match item:
             case ToolsItem():
-                names |= dict.fromkeys((*item.names, *item.also))
+                names |= dict.fromkeys(item.names)
             case ResultItem() if item.name == search and not item.is_error:
                 names |= dict.fromkeys((*found_by(item.output), *also_named_by(item.output)))
             case CallItem():
@@ -202,18 +200,16 @@ def _item(words_id: str, names: Iterable[str], offer: Offer) -> ToolsItem | None
     """Return what is told of those of `names` that can be called, as many as there is room for."""
     tools: list[ToolSchema] = []
     examples: dict[str, Example] = {}
-    also: list[str] = []
     left = TOLD_TOKENS_MAX
     for name in dict.fromkeys(names):
-        if len(also) == NAMED_MAX or (offered := offer(name)) is None:
+        if len(tools) == TOLD_MAX or (offered := offer(name)) is None:
             continue
         schema, example = offered
         size = text_tokens(told_catalogue(ToolsItem((schema,), id=name)))
-        if len(tools) == TOLD_MAX or (tools and size > left):
-            also.append(name)
+        if tools and size > left:
             continue
         tools.append(schema)
         left -= size
         if example is not None:
             examples[name] = example
-    return ToolsItem(tuple(tools), examples, f"told:{words_id}", tuple(also)) if tools else None
+    return ToolsItem(tuple(tools), examples, f"told:{words_id}") if tools else None

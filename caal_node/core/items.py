@@ -79,13 +79,10 @@ class ToolsItem:
     examples: Mapping[str, Example] = field(default_factory=dict[str, Example], hash=False)
     """What a person may say for some of the tools, by their names."""
     id: str = ""
-    also: tuple[str, ...] = ()
-    """Names of further tools. They can be called; arguments that do not fit are refused with what
-    is wrong."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the tools that are shown, in their order."""
+        """The names of the tools, in their order."""
         return tuple(tool["function"]["name"] for tool in self.tools)
 
 

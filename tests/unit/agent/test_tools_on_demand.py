@@ -418,10 +418,7 @@ async def test_what_a_doc_string_says_of_the_arguments_is_told_once() -> None:
     request = NativeStrategy().request(await talk.ask(UserItem("light", "u")))
     shown = request.items[-2]
     assert isinstance(shown, UserItem)
-    assert shown.text.splitlines()[1:] == [
-        "- tool_1: Do it.",
-        "  {text: string (what it is about)})",
-    ]
+    assert shown.text.splitlines()[1:] == ["- tool_1(text (what it is about)): Do it.)"]
 
 
 async def test_a_long_conversation_remembers_no_more_than_it_shows() -> None:

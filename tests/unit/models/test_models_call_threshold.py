@@ -202,6 +202,6 @@ async def test_of_a_tool_on_demand_the_model_is_told_before_it_is_asked() -> Non
     said = [
         [item.text for item in each.items if isinstance(item, UserItem)] for each in backend.asked
     ]
-    assert "- play: Play a song." in said[-1][-2]
+    assert "- play(): Play a song." in said[-1][-2]
     assert said[-1][-1] == "please play a song"
     assert not any("play" in text for texts in said[:-1] for text in texts)

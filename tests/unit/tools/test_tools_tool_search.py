@@ -21,6 +21,7 @@ from caal_node.tools.tool_search import (
     search_patterns,
     search_spec,
 )
+from mcp_bridge.discovery.tool_search import TOOLS_MAX
 from tests.stand_ins.embedding_stand_ins import StandInEmbedder
 
 
@@ -111,18 +112,18 @@ def test_what_is_callable_is_told_with_all_that_a_call_needs() -> None:
     assert [entry.exposed for entry in told] == ["set_lamp", "plan_route"]
     assert answer == {
         "callable_now": {
-            "set_lamp": "Switches a lamp. {room: string (where it stands), color?: string (any)}",
-            "plan_route": "Plans a route by train. {to: string (the station)}",
+            "set_lamp": "(room (where it stands), color? (any)): Switches a lamp.",
+            "plan_route": "(to (the station))",  # its name says what it is for
         }
     }
 
 
-def test_at_most_ten_are_callable_and_the_others_are_named() -> None:
+def test_the_best_are_callable_and_the_others_are_named() -> None:
     table = ToolTable([spec("mcp", f"house__t{n}", "Does it.", x="y") for n in range(30)])
     told, answer = search_answer(list(table))
     assert [entry.exposed for entry in told] == list(answer["callable_now"])
-    assert len(told) == 10
-    assert len(answer["also_match"]) == 20
+    assert len(told) == TOOLS_MAX
+    assert len(answer["also_match"]) == 26
 
 
 def test_servers_that_are_being_set_up_are_told_of() -> None:
