@@ -14,6 +14,8 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from livekit.agents import Agent, AgentSession, APIConnectOptions, TurnHandlingOptions
+from livekit.agents.beta.toolsets import ToolProxyToolset
+from livekit.agents.llm import Toolset
 from livekit.agents.llm.mcp import MCPServerStdio, MCPToolset
 from livekit.agents.voice.agent_session import SessionConnectOptions
 from livekit.plugins import openai
@@ -156,8 +158,18 @@ def dropped_and_second(setting: Setting) -> AsyncGenerator[Session]:
     return _whole(setting, lambda backend: FollowUpWithoutTools(DataSecond(backend)))
 
 
-async def livekits_own(setting: Setting) -> AsyncGenerator[Session]:
+def livekits_own(setting: Setting) -> AsyncGenerator[Session]:
     """livekit's openai plugin, its MCP toolset and a plain Agent with the same instructions."""
+    return _livekits(setting)
+
+
+def livekits_proxy(setting: Setting) -> AsyncGenerator[Session]:
+    """The same, with LiveKit's own tools on demand around each of the server's tools. Around the
+    toolset as a whole, the first search returns every schema."""
+    return _livekits(setting, proxy=True)
+
+
+async def _livekits(setting: Setting, *, proxy: bool = False) -> AsyncGenerator[Session]:
     server = MCPServerStdio(
         sys.executable,
         setting.arguments,
@@ -166,9 +178,12 @@ async def livekits_own(setting: Setting) -> AsyncGenerator[Session]:
     )
     engine = setting.engine
     model = openai.LLM(model=engine.model, base_url=engine.openai_url, api_key="none")
-    toolset = MCPToolset(id="home", mcp_server=server)
+    toolset: Toolset = MCPToolset(id="home", mcp_server=server)
     session = _session(model)
     try:
+        if proxy:
+            await toolset.setup()
+            toolset = ToolProxyToolset(id="proxy", tools=[*toolset.tools])
         await session.start(Agent(instructions=read("system.md"), tools=[toolset]))
         yield session
     finally:
@@ -183,6 +198,7 @@ LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
         "on-demand-text": on_demand_by_text,
         "whole": whole,
         "livekit-openai": livekits_own,
+        "livekit-proxy": livekits_proxy,
         "tools-dropped": tools_dropped,
         "data-second": data_second,
         "dropped-and-second": dropped_and_second,

@@ -27,7 +27,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from livekit.agents import llm
 
@@ -37,7 +37,7 @@ from tests.bench.counting_engine import CountingEngine, Counts
 from tests.bench.layouts import LAYOUTS, Setting, opened
 from tests.bench.one_layer import write_one_layer
 from tests.bench.scripted_day import SCRIPTS, Turn
-from tests.bench.scripted_model import DISCOVER, Script
+from tests.bench.scripted_model import CARRIERS, SEARCHES, Script
 from tests.bench.table import print_table
 from tests.stand_ins import many_tools
 
@@ -164,7 +164,7 @@ def not_run(turn: Turn, items: Sequence[llm.ChatItem]) -> list[str]:
         item.call_id for item in items if isinstance(item, llm.FunctionCallOutput) and item.is_error
     }
     ran = [
-        (item.name.rpartition("__")[2], json.loads(item.arguments))
+        _carried(item.name.rpartition("__")[2], json.loads(item.arguments))
         for item in items
         if isinstance(item, llm.FunctionCall) and item.call_id not in failed
     ]
@@ -179,8 +179,14 @@ def not_run(turn: Turn, items: Sequence[llm.ChatItem]) -> list[str]:
             ran.remove(made[0])
         else:
             missed.append(call.tool)
-    strange = [name for name, _ in ran if name != DISCOVER]
+    strange = [name for name, _ in ran if name not in SEARCHES]
     return missed + [f"{name} (for nothing)" for name in strange]
+
+
+def _carried(name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if (inner := CARRIERS.get(name)) is None:
+        return name, arguments
+    return arguments["name"], arguments[inner]
 
 
 async def bench(runs: Iterable[Run], *, requests: bool) -> bool:

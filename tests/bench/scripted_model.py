@@ -1,8 +1,9 @@
 """A model that holds a scripted conversation, and comes by each tool as a real one would.
 
-A call is made directly where the request offers its tool, by the carrier `use_tool` where the tool
-stands in the conversation, as text where the request offers no tools at all, and otherwise only
-after a search with `mcp_discover`. A tool that even that does not bring is a missed call.
+A call is made directly where the request offers its tool, by a carrier where the tool stands in the
+conversation, as text where the request offers no tools at all, and otherwise only after a search. A
+tool that even that does not bring is a missed call. Our search and carrier are `mcp_discover` and
+`use_tool`, those of LiveKit's ToolProxyToolset `tool_search` and `call_tool`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from tests.bench.scripted_day import Scripted, Turn
 from tests.stand_ins.stand_in_model import Call, Reply
 
-DISCOVER: Final = "mcp_discover"
-CARRIER: Final = "use_tool"
+SEARCHES: Final = {"mcp_discover": "patterns", "tool_search": "query"}
+"""The names of the searches, and of what each is told."""
+CARRIERS: Final = {"use_tool": "arguments", "call_tool": "parameters"}
+"""The tools that call another one, and what they name its arguments."""
 HELLO: Final = Turn("", (), "Hello.")
 SEARCHES_MAX: Final = 2
 """Searches for one tool, with the same words: what the second does not find is not there."""
@@ -63,6 +66,10 @@ class Shown:
             len(set(calls) ^ set(results)) + len(results) - len(set(results)),
         )
 
+    @property
+    def carrier(self) -> str | None:
+        return next((name for name in self.tools if name in CARRIERS), None)
+
     def way_to(self, tool: str) -> tuple[Way, str] | None:
         """Return how `tool` can be called, and by which name; None where it cannot."""
         for name in self.tools:
@@ -70,7 +77,7 @@ class Shown:
                 return "direct", name
         if (name := self._told(tool)) is None:
             return None
-        if CARRIER in self.tools:
+        if self.carrier is not None:
             return "carried", name
         # A grammar that does not admit the name keeps a model from writing it.
         admitted = self.schema is None or json.dumps(name) in self.schema
@@ -82,7 +89,8 @@ class Shown:
         name = rf"(?P<name>(?:[\w-]+__)?{re.escape(tool)})"
         line = re.search(rf"- {name}(?:: | \{{|\()", self.text)
         found = re.search(rf'callable_now.*?"{name}\\*"\s*:', self.text)
-        told = line or found
+        schema = re.search(rf'\\*"name\\*": \\*"{name}\\*", \\*"description', self.text)
+        told = line or found or schema
         return None if told is None else told["name"]
 
 
@@ -147,24 +155,28 @@ class Script:
             self.made, self.did = self.made + 1, "call"
             needed = _ID.findall(json.dumps(dict(call.arguments)))
             self.lost_ids += [each for each in needed if each not in shown.text]
-            return self._written(*way, call.arguments)
+            return self._written(shown, *way, call.arguments)
         searches = self.asked - 1 - self.made
-        if searches < SEARCHES_MAX and (way := shown.way_to(DISCOVER)) is not None:
-            self.did = "search"
-            self.searched.append(self.turns)
-            return self._written(*way, {"patterns": [call.searched_by]})
+        for search, words in SEARCHES.items():
+            if searches < SEARCHES_MAX and (way := shown.way_to(search)) is not None:
+                self.did = "search"
+                self.searched.append(self.turns)
+                said = [call.searched_by] if words == "patterns" else call.searched_by
+                return self._written(shown, *way, {words: said})
         self.given_up.append(call.tool)
         self.made = len(self.turn.calls)
         return None
 
-    def _written(self, way: Way, name: str, arguments: Mapping[str, Any]) -> Reply:
+    def _written(self, shown: Shown, way: Way, name: str, arguments: Mapping[str, Any]) -> Reply:
         # New in the conversation, as a real server's are: LiveKit pairs results by it.
         call_id = f"call_{self.turns}_{self.asked}"
         match way:
             case "direct":
                 return [Call(name, dict(arguments), id=call_id)]
             case "carried":
-                return [Call(CARRIER, {"name": name, "arguments": dict(arguments)}, id=call_id)]
+                carrier = shown.carrier or ""
+                carried = {"name": name, CARRIERS[carrier]: dict(arguments)}
+                return [Call(carrier, carried, id=call_id)]
             case "text":
                 return [json.dumps({"calls": [{"name": name, "arguments": dict(arguments)}]})]
 
