@@ -65,6 +65,7 @@ from caal_node.room.other_participants import close_to_others, keep_job_alive
 from caal_node.room.presence import EventListener, Presence, ToolOrigin
 from caal_node.room.read_ahead import NOT_YET_SAID, ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
+from caal_node.speech.wake_word import WakeWord
 from caal_node.telemetry.metrics import request_of, session_metrics
 from caal_node.telemetry.spans import write_cue
 from caal_node.telemetry.trace_file import flush, write_trace
@@ -157,7 +158,9 @@ class SessionServices:
         self._tools_changed: Final = asyncio.Event()
         self._redacted: WeakSet[AgentSession[Any]] = WeakSet()
         """Sessions until whose end logs are redacted."""
-        self.hearing = Hearing(agent, agent.settings.answers, switches=agent.switches)
+        answers = agent.settings.answers
+        wake_word = WakeWord(answers.wake_word) if answers.to == "woken" else None
+        self.hearing = Hearing(agent, answers, switches=agent.switches, wake_word=wake_word)
         """What the agent hears and leaves alone."""
         open_calls.hearing = self.hearing
         self.announcer = SessionAnnouncer()

@@ -88,10 +88,13 @@ def _checks(value: Any) -> Checks:
 class Answers:
     """What the agent answers of what it hears. What is typed is always for it."""
 
-    to: Literal["always", "addressed", "named"] = "always"
-    """Everything; what sounds as if it were for it; or what has its name, and what follows that."""
+    to: Literal["always", "addressed", "named", "woken"] = "always"
+    """Everything; what sounds as if it were for it; what has its name, and what follows that; or
+    what comes behind its wake word, and what follows that."""
     names: tuple[str, ...] = ()
     """What it is called: it always answers words with one of these."""
+    wake_word: str = ""
+    """What wakes it: see `speech.wake_word`."""
 
 
 def _answers(value: Any) -> Answers:
@@ -99,6 +102,10 @@ def _answers(value: Any) -> Answers:
         return value
     given: object = names(value)
     listed = cast("list[object]", given) if isinstance(given, list | tuple) else []
+    if len(listed) == 1 and isinstance(listed[0], str) and listed[0].startswith(WAKE):
+        if word := listed[0].removeprefix(WAKE).strip():
+            return Answers("woken", wake_word=word)
+        raise ValueError(_ANSWERS_FORM)
     modes = [each for each in listed if each in ("always", "addressed")]
     called = tuple(each for each in listed if isinstance(each, str) and each not in modes)
     are_names = len(modes) + len(called) == len(listed) and all(map(_is_name, called))
@@ -115,9 +122,10 @@ def _answers(value: Any) -> Answers:
             raise ValueError(_ANSWERS_FORM)
 
 
+WAKE: Final = "wake:"
 _ANSWERS_FORM: Final = (
     "write always, addressed, or up to 10 names that the agent is called by, such as Olly; names"
-    " may also stand behind addressed"
+    " may also stand behind addressed; or one wake word, such as wake:hey_jarvis"
 )
 MAX_NAMES: Final = 10
 

@@ -380,8 +380,9 @@ class Settings(BaseModel):
     vad: Part = "local"
     """Detection of speech: local, none, or `module:factory` of your own."""
     answers: AnswersSetting = Answers()
-    """What it answers of what it hears: always, addressed, or names of its own, such as `Olly`,
-    which may stand behind `addressed` as well. See docs/turn-taking.md."""
+    """What it answers of what it hears: always, addressed, names of its own, such as `Olly`, which
+    may stand behind `addressed` as well, or what comes behind a wake word, such as
+    `wake:hey_jarvis`. See docs/turn-taking.md."""
     cues: CuesSetting = Cues()
     """The sounds of a room: on, off, or a folder with WAV files of your own."""
     room_sees: RoomSees = "names"

@@ -17,10 +17,11 @@ import logging
 import re
 import tomllib
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
 from difflib import SequenceMatcher
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from livekit import rtc
 from livekit.agents import (
     AgentSession,
     AgentStateChangedEvent,
@@ -42,6 +43,8 @@ IN_TALK_S: Final = 8.0
 NOT_YOU_S: Final = 60.0
 """Seconds after "I'm not talking to you" in which only the agent's name, or talk that surely is for
 it, is answered where not everything is."""
+WOKEN_S: Final = 30.0
+"""Seconds behind a wake word in which words are for the agent, until it answers."""
 ECHO_WORDS: Final = 4
 """So many words and more may be the agent's own, heard by the microphone."""
 ECHO_SHARE: Final = 0.75
@@ -75,6 +78,14 @@ _AROUND: Final = frozenset(word for words in _QUIET["around"].values() for word 
 logger = logging.getLogger("caal_node")
 
 
+class HearsWakeWord(Protocol):
+    """What listens for a wake word."""
+
+    def hears(self, frame: rtc.AudioFrame) -> bool:
+        """Say whether the word ends in this frame, behind those before it."""
+        ...
+
+
 class Hearing:
     """What `agent` hears in the session that it is in.
 
@@ -84,6 +95,7 @@ class Hearing:
         clock: It tells the seconds; by default the event loop does.
         switches: "Be quiet while you work" switches the cues in them. Without them, or in a room
             without sounds, such words are for the model.
+        wake_word: What hears the wake word, where the agent answers only behind it.
     """
 
     def __init__(
@@ -92,8 +104,11 @@ class Hearing:
         answers: Answers,
         clock: Clock | None = None,
         switches: Switches | None = None,
+        wake_word: HearsWakeWord | None = None,
     ) -> None:
         self._agent: Final = agent
+        self._wake_word: Final = wake_word
+        self._woken_until = 0.0
         self._switches: Final = switches
         self._answers: Final = answers
         self._names: Final = [tuple(_words(name)) for name in answers.names]
@@ -152,6 +167,8 @@ class Hearing:
         """
 
         async def heard(audio: Any, model_settings: Any) -> AsyncGenerator[SpeechEvent]:
+            if self._wake_word is not None:
+                audio = self._listened(audio, self._wake_word)
             events = stt_node(audio, model_settings)
             if inspect.isawaitable(events):
                 events = await events
@@ -164,6 +181,14 @@ class Hearing:
                         yield event
 
         return heard
+
+    async def _listened(
+        self, audio: AsyncIterable[rtc.AudioFrame], wake_word: HearsWakeWord
+    ) -> AsyncGenerator[rtc.AudioFrame]:
+        async for frame in audio:
+            if wake_word.hears(frame):
+                self._woken_until = self._now_s() + WOKEN_S
+            yield frame
 
     def of_turn(self, completed: Callable[..., Any]) -> Any:
         """Return `on_user_turn_completed` that ends turns which are not for the agent, and those
@@ -189,12 +214,15 @@ class Hearing:
         if self._answers.to == "always" or any(_holds(said, name) for name in self._names):
             self._not_you_until = 0.0
             return False
+        if self._answers.to == "woken" and self._now_s() < self._woken_until:
+            self._not_you_until = 0.0
+            return False
         if self._now_s() < self._not_you_until:
-            return self._answers.to == "named" or overheard(words) > -OVERHEARD
+            return self._answers.to in ("named", "woken") or overheard(words) > -OVERHEARD
         in_talk = self._spoke_until is not None and self._now_s() - self._spoke_until < IN_TALK_S
         if in_talk and self._asks:
             return False
-        if self._answers.to == "named":
+        if self._answers.to in ("named", "woken"):
             return not in_talk
         return overheard(words) >= (OVERHEARD_IN_TALK if in_talk else OVERHEARD)
 
@@ -262,6 +290,8 @@ class Hearing:
         self._words_late = clock.call_at(clock.time() + seconds, self._words_known.set)
 
     def _on_agent_state(self, event: AgentStateChangedEvent) -> None:
+        if event.new_state == "speaking":
+            self._woken_until = 0.0
         user_speaks = self._session is not None and self._session.user_state == "speaking"
         was_speaking = event.old_state == "speaking"
         self._is_paused = user_speaks and was_speaking and event.new_state == "listening"

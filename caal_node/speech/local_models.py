@@ -59,7 +59,7 @@ def keep_silent() -> None:
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
-def import_library(module: str, package: str) -> Any:
+def import_library(module: str, package: str, *, extra: str = "local-speech") -> Any:
     """Import a library of local speech. None has type information, so tests check what is used.
 
     Raises:
@@ -70,7 +70,7 @@ def import_library(module: str, package: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise ConfigError(
-            f"{package} is not installed; pip install 'caal-node[local-speech]'"
+            f"{package} is not installed; pip install 'caal-node[{extra}]'"
         ) from error
 
 

@@ -8,13 +8,16 @@ import re
 import wave
 from collections.abc import AsyncIterator
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from livekit import rtc
 from livekit.agents import stt, tts
 
 from caal_node import speech
+from caal_node.core.errors import ConfigError
 from caal_node.speech.local_models import PiperTTS
+from caal_node.speech.wake_word import WakeWord
 from caal_node.weights import PIPER_JOE, WHISPER_TINY_EN
 from tests.stand_ins.cached_weights import cached
 
@@ -119,3 +122,46 @@ async def test_the_frameworks_adapter_speaks_a_text_that_arrives_in_pieces(voice
         frames = [audio.frame async for audio in stream]
     assert {frame.sample_rate for frame in frames} == {voice.sample_rate}
     assert 2.0 < sum(frame.duration for frame in frames) < 8.0
+
+
+async def heard_in(voice: PiperTTS, word: WakeWord, text: str, rate_hz: int) -> bool:
+    """Say a text at a rate, and return whether the word was heard, in frames of 20 ms."""
+    resampler: rtc.AudioResampler | None = None
+    data = bytearray()
+    async with asyncio.timeout(DEADLINE_S), voice.synthesize(text) as sound:
+        async for event in sound:
+            resampler = resampler or rtc.AudioResampler(event.frame.sample_rate, rate_hz)
+            for frame in resampler.push(event.frame):
+                data += bytes(frame.data)
+    data += bytes(rate_hz)
+    size = 2 * int(FRAME_S * rate_hz)
+    pieces = [bytes(data[at : at + size]) for at in range(0, len(data), size)]
+    frames = [rtc.AudioFrame(piece, rate_hz, 1, len(piece) // 2) for piece in pieces]
+    heard = [word.hears(frame) for frame in frames]
+    return any(heard)
+
+
+@pytest.mark.parametrize("rate_hz", [16_000, 24_000, 48_000])
+async def test_a_wake_word_is_heard_at_every_rate_and_requests_are_none(
+    voice: PiperTTS, rate_hz: int
+) -> None:
+    pytest.importorskip("pymicro_wakeword", reason="pip install 'caal-node[wake-word]'")
+    assert await heard_in(voice, WakeWord("hey_jarvis"), "Hey Jarvis, turn on the light.", rate_hz)
+    word = WakeWord("hey_jarvis")
+    for request in LIST["requests"]:
+        assert not await heard_in(voice, word, request["words"], rate_hz)
+
+
+def test_a_wake_word_that_is_none_is_told_with_those_that_there_are(tmp_path: Path) -> None:
+    pytest.importorskip("pymicro_wakeword", reason="pip install 'caal-node[wake-word]'")
+    with pytest.raises(ConfigError, match="no wake word computer; write wake: and one of alexa"):
+        WakeWord("computer")
+    file = tmp_path / "word.json"
+    for content, kind in [
+        ("{}", "KeyError"),
+        ("[]", "TypeError"),
+        ('{"model": "x"}', "FileNotFoundError"),
+    ]:
+        file.write_text(content)
+        with pytest.raises(ConfigError, match=rf"word.json is no model .*\({kind}\)"):
+            WakeWord(str(file))

@@ -23,6 +23,7 @@ from caal_node.config.settings import FIELDS, Settings, hidden_lines, settings_f
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.room.cue_files import load_wav
+from caal_node.speech.wake_word import WakeWord
 from caal_node.tools.middleware.dry_run import DRY_RUN
 from caal_node.tools.middleware.standard import dry_run_line
 from mcp_bridge.core.files import no_folder, read_capped
@@ -138,8 +139,16 @@ async def check_agent(settings: Settings) -> Sequence[Finding]:
 
 async def check_stt(settings: Settings) -> Sequence[Finding]:
     local = ("faster_whisper", weights.WHISPER_TINY_EN)
-    found = await _speech_part("CAAL_STT", settings.stt, speech.make_stt, local)
-    return [_for_rooms(settings, found)]
+    found = [
+        _for_rooms(settings, await _speech_part("CAAL_STT", settings.stt, speech.make_stt, local))
+    ]
+    if word := settings.answers.wake_word:
+        try:
+            await in_thread(lambda: WakeWord(word))
+            found.append(ok("wake-word", word))
+        except ConfigError as error:
+            found.append(fail_from("wake-word", str(error)))
+    return found
 
 
 async def check_tts(settings: Settings) -> Sequence[Finding]:

@@ -36,7 +36,7 @@ from caal_node.cli.checks.model import (
 from caal_node.cli.checks.room_and_sound import check_livekit
 from caal_node.cli.checks.tools import check_mcp, check_n8n
 from caal_node.cli.doctor import run_checks
-from caal_node.config.setting_tables import Cues
+from caal_node.config.setting_tables import Answers, Cues
 from caal_node.config.settings import Settings
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.policy.policy import Policy
@@ -377,6 +377,13 @@ async def test_speech_that_is_not_installed_or_not_fetched_fails_with_the_comman
     [check] = await local.check_tts(rooms)
     assert check.status == "fail"
     assert check.fix == "Run: caal-node download-files"
+
+
+async def test_a_wake_word_that_cannot_be_heard_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pymicro_wakeword", None)
+    found = await local.check_stt(Settings(stt="none", answers=Answers("woken", wake_word="alexa")))
+    assert [(each.name, each.status) for each in found] == [("stt", "ok"), ("wake-word", "fail")]
+    assert "pip install 'caal-node[wake-word]'" in f"{found[1].found} {found[1].fix}"
 
 
 async def test_speech_of_ones_own_is_made_and_its_fault_told(

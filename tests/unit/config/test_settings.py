@@ -523,6 +523,7 @@ def test_cues_without_a_track_are_not_switched_on_and_nothing_else_is_either() -
         ("addressed", Answers("addressed")),
         ("addressed, Olly", Answers("addressed", ("Olly",))),
         ("Olly,hey Olly", Answers("named", ("Olly", "hey Olly"))),
+        ("wake:hey_jarvis", Answers("woken", wake_word="hey_jarvis")),
     ],
 )
 def test_what_is_answered_is_a_mode_or_names(value: str, answers: Answers) -> None:
@@ -530,7 +531,8 @@ def test_what_is_answered_is_a_mode_or_names(value: str, answers: Answers) -> No
 
 
 @pytest.mark.parametrize(
-    "value", ["always,Olly", "always,addressed", "addressed,addressed", "!", "o" * 41, "ab," * 11]
+    "value",
+    ["always,Olly", "always,addressed", "addressed,addressed", "!", "o" * 41, "ab," * 11, "wake:"],
 )
 def test_another_form_of_answers_is_told_with_all_forms(value: str) -> None:
     with pytest.raises(ConfigError, match=r"CAAL_ANSWERS.*write always, addressed, or up to 10"):

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import pytest
+from livekit import rtc
 from livekit.agents import AgentStateChangedEvent, StopResponse, UserStateChangedEvent, llm
 from livekit.agents.stt import SpeechData, SpeechEvent, SpeechEventType
 from livekit.rtc import EventEmitter
@@ -14,7 +15,7 @@ from caal_node.config.setting_tables import Answers
 from caal_node.config.settings import load_settings
 from caal_node.config.switches import Switches
 from caal_node.core.prompt_files import sentence
-from caal_node.room.hearing import IN_TALK_S, NOT_YOU_S, Hearing, sounds_wanted
+from caal_node.room.hearing import IN_TALK_S, NOT_YOU_S, WOKEN_S, Hearing, sounds_wanted
 from tests.stand_ins.virtual_clock import VirtualClock
 
 FINAL, INTERIM = SpeechEventType.FINAL_TRANSCRIPT, SpeechEventType.INTERIM_TRANSCRIPT
@@ -47,10 +48,10 @@ class Session(EventEmitter[Any]):
 class Story:
     """An agent's hearing in a session; `hears` returns what is left of speech to text."""
 
-    def __init__(self, answers: Answers = ALWAYS) -> None:
+    def __init__(self, answers: Answers = ALWAYS, wake_word: Any = None) -> None:
         self.session: Any = Session()
         self.clock = VirtualClock()
-        self.hearing = Hearing(AGENT, answers, self.clock)
+        self.hearing = Hearing(AGENT, answers, self.clock, wake_word=wake_word)
         self.hearing.begin(self.session)
 
     def agent_says(self, *sentences: str) -> None:
@@ -299,3 +300,56 @@ async def test_what_is_about_the_sounds_switches_them_and_is_for_no_model(has_so
             await turn(llm.ChatContext(), new_message=message)
     assert said == ([sentence("sounds_off"), sentence("sounds_on")] if has_sounds else [])
     assert len(asked) == (0 if has_sounds else 2)
+
+
+class Beep:
+    """A wake word that is a frame of ones."""
+
+    def hears(self, frame: rtc.AudioFrame) -> bool:
+        return frame.data[0] == 1
+
+
+async def listen(story: Story, *samples: int) -> None:
+    """Have the agent hear frames; all of them reach speech to text."""
+    passed: list[int] = []
+
+    async def audio() -> AsyncGenerator[rtc.AudioFrame]:
+        for sample in samples:
+            yield rtc.AudioFrame(sample.to_bytes(2, "little") * 160, 16_000, 1, 160)
+
+    async def stt_node(frames: Any, *_: Any) -> AsyncGenerator[SpeechEvent]:
+        async for frame in frames:
+            passed.append(frame.data[0])
+        yield SpeechEvent(SpeechEventType.END_OF_SPEECH)
+
+    async for _ in story.hearing.of_node(stt_node)(audio(), None):
+        pass
+    assert passed == list(samples)
+
+
+async def test_only_what_comes_behind_the_wake_word_is_answered_and_what_follows_that() -> None:
+    story = Story(Answers("woken", wake_word="beep"), Beep())
+    await listen(story, 0, 0)
+    assert story.hearing.leaves_alone("turn on the light")
+    await listen(story, 0, 1, 0)
+    assert not story.hearing.leaves_alone("turn on the light")
+    story.agent_says("It is on.")
+    assert not story.hearing.leaves_alone("and the other one")
+    story.clock.advance(IN_TALK_S + 1)
+    assert story.hearing.leaves_alone("turn on the light")
+
+
+async def test_a_wake_word_does_not_last() -> None:
+    story = Story(Answers("woken", wake_word="beep"), Beep())
+    await listen(story, 1)
+    story.clock.advance(WOKEN_S + 1)
+    assert story.hearing.leaves_alone("turn on the light")
+
+
+async def test_a_wake_word_ends_that_nobody_talks_to_the_agent() -> None:
+    story = Story(Answers("woken", wake_word="beep"), Beep())
+    assert story.hearing.leaves_alone("I'm not talking to you")
+    story.agent_says("All right.")
+    assert story.hearing.leaves_alone("turn on the light")
+    await listen(story, 1)
+    assert not story.hearing.leaves_alone("turn on the light")
