@@ -24,6 +24,7 @@ RESULT_CHARS: Final = 65_536
 ENTRIES_KEPT: Final = 128
 """Calls that are read once for all the answers of a conversation that they stand in front of."""
 _REFUSED: Final = frozenset({"refused", "needs_confirmation"})
+_ERROR_KEYS: Final = frozenset({"error", "message"})
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,9 @@ def _state(result: ResultItem) -> CallState:
     told = _members(result.output)
     if told.get("dry_run") is True:
         return "dry_run"
-    if result.is_error and told.get("error") in _REFUSED:
+    # One that needs no reply is no error of LiveKit's, and has nothing but our two keys.
+    is_ours = result.is_error or told.keys() == _ERROR_KEYS
+    if is_ours and told.get("error") in _REFUSED:
         return "refused"
     return "failed" if result.is_error else "done"
 

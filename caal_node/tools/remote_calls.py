@@ -17,7 +17,7 @@ from livekit.agents import Agent, RunContext, ToolError, function_tool
 from livekit.agents.llm import RawFunctionTool, ToolResult
 
 from caal_node.core.caller import Caller
-from caal_node.core.errors import ToolFailure
+from caal_node.core.errors import SpokenOver, ToolFailure
 from caal_node.core.events import (
     QuestionAsked,
     QuestionEnd,
@@ -51,12 +51,14 @@ def said(result: VerbatimResult, context: RunContext[Any]) -> Any:
     return ToolResult(result.value, reply_required=False)
 
 
-def result_of(failure: ToolFailure, redact: Callable[[str], str]) -> VerbatimResult:
+def result_of(failure: ToolFailure, redact: Callable[[str], str]) -> VerbatimResult | ToolResult:
     """Return a failure's error for the model with its sentence for the person.
 
     Raises:
         ToolError: there is no such sentence, so the model is to speak of the error.
     """
+    if isinstance(failure, SpokenOver):  # the model answers what was said over it instead
+        return ToolResult(error_text(failure), reply_required=False)
     if failure.words is None:
         raise ToolError(error_text(failure)) from failure
     return VerbatimResult(error_text(failure), redact(failure.words))

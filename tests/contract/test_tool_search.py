@@ -86,10 +86,8 @@ async def test_tools_of_every_tier_are_found_with_all_that_a_call_needs(tmp_path
     names = list(answer["callable_now"])
     assert names[:2] == ["garage_heater", "count_subject7"]
     assert len(names) <= 10
-    assert answer["callable_now"]["garage_heater"].startswith(
-        "Sets the heater in the garage. {level: integer"
-    )
-    text = "Lets n8n count the reports of subject7. {day: string (which day)}"
+    assert answer["callable_now"]["garage_heater"].startswith("(level: integer")
+    text = "(day (which day))"  # the names say what they are for
     assert answer["callable_now"]["count_subject7"] == text
 
 

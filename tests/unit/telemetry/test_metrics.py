@@ -78,7 +78,7 @@ def test_turns_claims_and_cues_are_counted() -> None:
     assert it.value("caal_turns_total") == 1
     assert it.value("caal_claims_corrected_total") == 1
     assert {k: it.value("caal_cues_total", kind=k) for k in get_args(CueKind)} == {
-        "tool": 2, "agent": 0, "error": 0, "tick": 1, "ring": 0,
+        "tool": 2, "agent": 0, "error": 0, "tick": 1, "done": 0, "ring": 0,
     }  # fmt: skip
 
 
