@@ -159,8 +159,8 @@ class SessionServices:
         self._redacted: WeakSet[AgentSession[Any]] = WeakSet()
         """Sessions until whose end logs are redacted."""
         answers = agent.settings.answers
-        wake_word = WakeWord(answers.wake_word) if answers.to == "woken" else None
-        self.hearing = Hearing(agent, answers, switches=agent.switches, wake_word=wake_word)
+        self._wake_word = WakeWord(answers.wake_word) if answers.to == "woken" else None
+        self.hearing = Hearing(agent, answers, switches=agent.switches, wake_word=self._wake_word)
         """What the agent hears and leaves alone."""
         open_calls.hearing = self.hearing
         self.announcer = SessionAnnouncer()
@@ -178,9 +178,15 @@ class SessionServices:
         await asyncio.gather(*(queue.done() for queue in self._queues))
 
     async def prepare(self) -> None:
-        """Close the session to others in its room, and redact logs, before any source is asked."""
+        """Close the session to others in its room, and redact logs, before any source is asked.
+
+        Raises:
+            ConfigError: the wake word cannot be heard here.
+        """
         session = self._agent.session
         self._redact_logs(session)
+        if self._wake_word is not None:
+            await asyncio.to_thread(self._wake_word.load)
         await close_to_others(
             session, open_session_host=self._agent.settings.room_sees == "everything"
         )

@@ -27,17 +27,24 @@ class WakeWord:
     Args:
         word: One that the package brings, such as `hey_jarvis`, or the path of a microWakeWord
             model's JSON file.
-
-    Raises:
-        ConfigError: the package is not installed, or has no such word.
     """
 
     def __init__(self, word: str) -> None:
-        library = import_library("pymicro_wakeword", "pymicro-wakeword", extra="wake-word")
-        self._model: Final[Any] = _model(library, word)
-        self._features: Final[Any] = library.MicroWakeWordFeatures()
+        self._word: Final = word
+        self._model: Any = None
+        self._features: Any = None
         self._resampler: rtc.AudioResampler | None = None
         self._rate_hz = SAMPLE_RATE_HZ
+
+    def load(self) -> None:
+        """Read the model, which blocks; `hears` needs it.
+
+        Raises:
+            ConfigError: the package is not installed, or has no such word.
+        """
+        library = import_library("pymicro_wakeword", "pymicro-wakeword", extra="wake-word")
+        self._model = _model(library, self._word)
+        self._features = library.MicroWakeWordFeatures()
 
     def hears(self, frame: rtc.AudioFrame) -> bool:
         """Say whether the word ends in this frame, behind those before it."""

@@ -318,7 +318,7 @@ async def websocket_silent(probe: Probe) -> Ending:
     async def silence(gate: Gate) -> None:
         gate.silence()
 
-    return await _websocket_away(probe, silence, sentence("tool_timeout"))
+    return await _websocket_away(probe, silence, sentence("write_timeout"))
 
 
 async def _websocket_away(
@@ -386,7 +386,7 @@ async def _clock_set(probe: Probe, by_s: float) -> Ending:
             mcp_conversation(model, {"raw": entry}, call_timeout_s=CALL_S) as talk,
         ):
             part = Part(model, talk, set_clock, go_on)
-            ending = await part.outage(probe, sentence("tool_timeout"), away=DONE)
+            ending = await part.outage(probe, sentence("write_timeout"), away=DONE)
             lengths = [turn.duration_ms for turn in talk.events_of(TurnEnded)]
             measured = len(lengths) == 4 and all(0 <= length < 60_000 for length in lengths)
     return Ending(ending.kept and measured and probe.took_s >= CALL_S, ending.heard)

@@ -144,7 +144,7 @@ async def check_stt(settings: Settings) -> Sequence[Finding]:
     ]
     if word := settings.answers.wake_word:
         try:
-            await in_thread(lambda: WakeWord(word))
+            await in_thread(WakeWord(word).load)
             found.append(ok("wake-word", word))
         except ConfigError as error:
             found.append(fail_from("wake-word", str(error)))
