@@ -184,7 +184,8 @@ def not_run(turn: Turn, items: Sequence[llm.ChatItem]) -> list[str]:
 
 
 def _carried(name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    if (inner := CARRIERS.get(name)) is None:
+    inner = CARRIERS.get(name, "")
+    if inner not in arguments:
         return name, arguments
     return arguments["name"], arguments[inner]
 
