@@ -99,7 +99,7 @@ def _state(result: ResultItem) -> CallState:
     if told.get("dry_run") is True:
         return "dry_run"
     # One that needs no reply is no error of LiveKit's, and has nothing but our two keys.
-    is_ours = result.is_error or _ERROR_KEYS == frozenset(told)
+    is_ours = result.is_error or frozenset(told) == _ERROR_KEYS
     if is_ours and told.get("error") in _REFUSED:
         return "refused"
     return "failed" if result.is_error else "done"
