@@ -432,11 +432,12 @@ class SessionServices:
             await model.read_ahead(replace(self._agent.first_question(words), references=()))
 
     def is_cut_next(self) -> bool:
-        """Say whether the next words cut the conversation."""
-        if not isinstance(self._agent.model, LLM):
-            return False
-        now = self._agent.first_question().items
-        return self._agent.first_question(NOT_YET_SAID).items[: len(now)] != now
+        """Say whether the next words cut the conversation that a model of ours is asked about."""
+        with suppress(TypeError):  # an agent without a model may still announce something
+            if isinstance(self._agent.model, LLM):
+                now = self._agent.first_question().items
+                return self._agent.first_question(NOT_YET_SAID).items[: len(now)] != now
+        return False
 
     def _emit_sentence(self, sentence: str) -> None:
         self.hearing.note_sentence(sentence)

@@ -140,7 +140,9 @@ class Hearing:
         if (session := self._session) is not None:
             session.off("user_state_changed", self._on_user_state)
             session.off("agent_state_changed", self._on_agent_state)
-        self._session = self._over_speech = None
+        if self._words_late is not None:
+            self._words_late.cancel()
+        self._session = self._over_speech = self._words_late = None
         self._words_known.set()
 
     async def heard_out(self) -> str:

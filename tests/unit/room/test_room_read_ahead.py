@@ -12,10 +12,12 @@ from livekit.agents import AgentSession, UserInputTranscribedEvent
 from livekit.agents.llm import ChatMessage
 from livekit.agents.voice.events import ConversationItemAddedEvent
 
+from caal_node.agent import CaalAgent
+from caal_node.config.settings import load_settings
 from caal_node.core.errors import ModelUnreachable
 from caal_node.room.read_ahead import NOT_YET_SAID, READS_MOST, ReadAhead
-from tests.stand_ins.conversation import Conversation, conversation
-from tests.stand_ins.stand_in_model import Hang, StandInModel
+from tests.stand_ins.conversation import NOWHERE, Conversation, conversation
+from tests.stand_ins.stand_in_model import Asked, Hang, Reply, StandInModel
 
 LONG = [
     "could",
@@ -258,3 +260,38 @@ async def test_a_model_of_a_cloud_reads_nothing_in_advance() -> None:
         await settled()
         assert await talk.ask("is it dry in Oslo?") == "Yes."
         assert len(server.chats) == 1
+
+
+async def test_a_cut_that_is_coming_is_read_before_the_next_words_by_the_real_request() -> None:
+    def answer(_: Asked) -> Reply:
+        return ["It is a fine day, and a long answer. " * 12]
+
+    async with (
+        StandInModel(answer=answer) as server,
+        conversation(server, env={"CAAL_NUM_CTX": "2048"}) as talk,
+    ):
+        for number in range(30):
+            await talk.ask(f"question {number}")
+            await settled()
+            ahead = [chat.json for chat in server.chats if chat.json["options"]["num_predict"] == 1]
+            if ahead:
+                break
+        (read,) = ahead
+        assert read["messages"][-1]["content"] == NOT_YET_SAID
+        await talk.ask("and now?")
+        asked = server.chats[-1].json["messages"]
+        assert asked[:-1] == read["messages"][:-1]
+        assert len(asked) < 2 * number
+
+
+async def test_an_agent_without_a_model_has_nothing_read(caplog: pytest.LogCaptureFixture) -> None:
+    settings = load_settings({"CAAL_CUES": "off"}, NOWHERE)
+    agent = CaalAgent(settings=settings, tiers={}, warm=False)
+    session = AgentSession[Any](vad=None)
+    await session.start(agent)
+    try:
+        speaks(session, "Dinner is ready.")
+        await settled()
+    finally:
+        await session.aclose()
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
