@@ -163,7 +163,7 @@ class SessionServices:
         self.hearing = Hearing(agent, answers, switches=agent.switches, wake_word=self._wake_word)
         """What the agent hears and leaves alone."""
         open_calls.hearing = self.hearing
-        self.announcer = SessionAnnouncer()
+        self.announcer = SessionAnnouncer(self.hearing)
         """Speaks by itself in the session that the agent is in."""
         self.warmed = asyncio.Event()
         """It is set once the warm-up is over, however that went."""

@@ -9,9 +9,10 @@ command line and the demo have no room to disturb.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
-from blockbuster import BlockBuster
+from blockbuster import BlockBuster, BlockBusterFunction
 
 MODULES = ["caal_node", "mcp_bridge", "n8n"]
 WITHOUT_A_ROOM = ["caal_node.cli", "caal_node.cli.demo"]
@@ -29,17 +30,24 @@ START_UP = {
 first use; nothing plays or listens before that."""
 
 
+def _watched() -> list[BlockBusterFunction]:
+    guard = BlockBuster(MODULES, excluded_modules=WITHOUT_A_ROOM)
+    watched = [each for name, each in guard.functions.items() if not name.startswith("os.")]
+    for function in watched:
+        for file, names in START_UP.items():
+            function.can_block_in(file, names)
+    return watched
+
+
+_WATCHED: Final = _watched()
+"""Made once: it takes longer than most tests."""
+
+
 @pytest.fixture(autouse=True)
 def no_blocking_calls() -> Iterator[None]:
     """Raises BlockingError where a blocking call is made with an event loop running."""
-    guard = BlockBuster(MODULES, excluded_modules=WITHOUT_A_ROOM)
-    watched = {
-        name: function for name, function in guard.functions.items() if not name.startswith("os.")
-    }
-    for function in watched.values():
-        for file, names in START_UP.items():
-            function.can_block_in(file, names)
+    for function in _WATCHED:
         function.activate()
     yield
-    for function in watched.values():
+    for function in _WATCHED:
         function.deactivate()

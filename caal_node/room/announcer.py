@@ -38,6 +38,7 @@ from livekit.agents.voice import SpeechHandle
 from caal_node.core.announcement import Announced, AnswerTo, NotSaid, Priority
 from caal_node.core.events import CueKind
 from caal_node.room.cue_policy import SPEECH_GAP_S
+from caal_node.room.hearing import Hearing
 from caal_node.room.other_participants import connected
 
 QUIET_S: Final = 1.0
@@ -144,7 +145,9 @@ class _Question:
 class SessionAnnouncer:
     """The announcer of one agent. It hears nobody and is heard by nobody outside of a session."""
 
-    def __init__(self) -> None:
+    def __init__(self, hearing: Hearing | None = None) -> None:
+        """`hearing` knows whether somebody has spoken who waits for an answer."""
+        self._hearing: Final = hearing
         self._bound: _Bound | None = None
         self._line: list[_Place] = []
         """Those who want to speak, the next first."""
@@ -328,14 +331,15 @@ class SessionAnnouncer:
         finally:
             self._line.remove(place)
 
-    @staticmethod
-    def _has_to_wait(session: AgentSession[Any], place: _Place, *, asks: bool) -> bool:
-        """Say whether the person speaks, or the agent does and this is not urgent.
+    def _has_to_wait(self, session: AgentSession[Any], place: _Place, *, asks: bool) -> bool:
+        """Say whether the person speaks; where this is not urgent, also whether they wait for an
+        answer, or the agent speaks.
 
         Two questions are never open at once, so that an answer belongs to one of them.
         """
         if not place.is_urgent:
-            return _is_busy(session)
+            is_hearing = self._hearing is not None and self._hearing.is_hearing
+            return is_hearing or _is_busy(session)
         return session.user_state == "speaking" or (asks and _task_leads(session))
 
     async def _silence_agent(self, bound: _Bound) -> None:

@@ -53,6 +53,8 @@ ECHO_SHARE: Final = 0.75
 WORDS_S: Final = 2.0
 """Seconds after speech in which its words are waited for. Whisper needs half a second for a
 sentence; a noise has no words at all."""
+TURN_S: Final = 2.0
+"""Seconds after words until they are a turn, if they ever are: a pause within a turn is shorter."""
 LONGEST_S: Final = 10.0
 """Seconds for which a call waits while somebody speaks; a television never stops."""
 QUIET_CHARS: Final = 100
@@ -130,6 +132,8 @@ class Hearing:
         """Whether nobody speaks, and the words of whoever spoke last are there."""
         self._words_known.set()
         self._words_late: ClockTimer | None = None
+        self._turn_until = 0.0
+        """When words that were heard will have become a turn, or nothing."""
 
     def begin(self, session: AgentSession[Any]) -> None:
         self._session = session
@@ -144,6 +148,11 @@ class Hearing:
             self._words_late.cancel()
         self._session = self._over_speech = self._words_late = None
         self._words_known.set()
+
+    @property
+    def is_hearing(self) -> bool:
+        """Whether somebody speaks, or has spoken and no turn has come of it yet."""
+        return not self._words_known.is_set() or self._now_s() < self._turn_until
 
     async def heard_out(self) -> str:
         """Return the words for the agent that are being spoken, once they are there; "" where
@@ -197,6 +206,7 @@ class Hearing:
         that switch its sounds, which no model has to answer."""
 
         async def heard(turn_ctx: llm.ChatContext, new_message: llm.ChatMessage) -> None:
+            self._turn_until = 0.0
             words = new_message.text_content or ""
             if self.leaves_alone(words):
                 logger.info("what was heard is not for the agent, and is left alone")
@@ -269,6 +279,7 @@ class Hearing:
     def _note_words(self, event: SpeechEvent, *, is_dropped: bool) -> None:
         if event.alternatives and not is_dropped:
             self._words.append(event.alternatives[0].text)
+            self._turn_until = self._now_s() + TURN_S
         if self._session is None or self._session.user_state != "speaking":
             self._words_known.set()
 

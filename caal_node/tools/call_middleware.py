@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from livekit.agents import RunContext
 
@@ -48,6 +48,19 @@ Proceed: TypeAlias = Callable[[], Awaitable[Any]]
 """It runs the rest of the call, and returns its value; see `caal_node.tools.source`."""
 
 
+class SpokenWords(Protocol):
+    """What is needed of what hears the person."""
+
+    @property
+    def is_hearing(self) -> bool:
+        """Whether somebody speaks, or has spoken and no turn has come of it yet."""
+        ...
+
+    async def heard_out(self) -> str:
+        """Return the words for the agent that are being spoken, once they are there; else ""."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCallRequest:
     """One call that is about to run."""
@@ -68,6 +81,8 @@ class ToolCallRequest:
     """What the middleware have decided so far. The call's event has it."""
     progress: list[str] = field(default_factory=list[str])
     """The newest message of the tool about its progress, redacted; empty where there is none."""
+    hearing: SpokenWords | None = None
+    """It knows whether the person speaks; None where nothing is heard."""
 
     @property
     def is_dry(self) -> bool:

@@ -12,26 +12,18 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from caal_node.core.errors import SpokenOver
 from caal_node.core.tool_spec import tool_reads
 from caal_node.language.requests import takes_back
-from caal_node.tools.call_middleware import ToolCallRequest
+from caal_node.tools.call_middleware import SpokenWords, ToolCallRequest
 
 SPOKEN_OVER: Final = (
     "The call was not made, as the person spoke on before it began. Make it again if they still "
     "want it."
 )
 TAKEN_BACK: Final = "The person took this back, so it was not done. Do not make the call again."
-
-
-class SpokenWords(Protocol):
-    """What is needed of what hears the person."""
-
-    async def heard_out(self) -> str:
-        """Return the words for the agent that are being spoken, once they are there; else ""."""
-        ...
 
 
 @dataclass(eq=False, slots=True)

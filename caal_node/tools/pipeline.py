@@ -458,7 +458,8 @@ class Pipeline:
     ) -> ToolCallRequest:
         caller, confirmation = caller or caller_of(context), self.confirmations.get(call_id, "")
         known = entry, call_id, arguments, caller, context, confirmation
-        return ToolCallRequest(*known, self.redact, self.events.emit)
+        hearing = self.open_calls.hearing
+        return ToolCallRequest(*known, self.redact, self.events.emit, hearing=hearing)
 
     def _check(self, call: ToolCallRequest, validate: bool) -> None:
         request = "" if call.context is None else request_of(call.context)

@@ -67,9 +67,10 @@ def specs_of(requests: Requests) -> tuple[ToolSpec, ...]:
     )
 
 
-def in_front() -> Callable[[Setting], Any]:
-    """The agent with the requests' own tools, all of them in front of the conversation."""
-    return _agent(specs_of, CAAL_TOOL_TOKENS=AT_ONCE)
+def in_front(count: int = 0) -> Callable[[Setting], Any]:
+    """The agent with the requests' own tools, among `count` in all where that is more, all of them
+    in front of the conversation."""
+    return _agent(lambda requests: among(requests, count), CAAL_TOOL_TOKENS=AT_ONCE)
 
 
 def on_demand(count: int) -> Callable[[Setting], Any]:

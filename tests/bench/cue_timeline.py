@@ -1,15 +1,19 @@
 """Draws what is heard in a hard turn: the real cue player on a virtual clock.
 
-Run: `python -m tests.bench.cue_timeline docs/pictures/cues.svg`
+Run: `python -m tests.bench.cue_timeline docs/pictures/cues.svg [FOLDER]`. A WAV file of each cue is
+written into FOLDER.
 """
 
 from __future__ import annotations
 
 import sys
+import wave
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
+from caal_node.core.events import CueKind
+from caal_node.room.cues import SAMPLE_RATE_HZ, CueSet
 from tests.stand_ins.cue_room import CueRoom, Span
 
 WIDTH: Final = 900
@@ -76,10 +80,21 @@ def _bar(span: Span, lane: str, top: float, at: int) -> list[str]:
     return [bar, text]
 
 
+def write_sounds(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    cues = CueSet.of({})
+    for kind in get_args(CueKind):
+        with wave.open(str(folder / f"{kind}.wav"), "wb") as file:
+            file.setparams((1, 2, SAMPLE_RATE_HZ, 0, "NONE", ""))
+            file.writeframes(cues[kind].tobytes())
+
+
 def main() -> int:
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 2
+    for folder in sys.argv[2:]:
+        write_sounds(Path(folder))
     room = hard_turn()
     Path(sys.argv[1]).write_text(draw(room), encoding="utf-8")
     for lane in (room.you, room.cues, room.agent):

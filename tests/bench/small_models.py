@@ -1,9 +1,9 @@
 """Tool use by small models, by several ways of asking, on sixty requests as people speak them.
 
 Run: `python -m tests.bench.small_models [--ollama URL MODEL] [--limit N] [--ways NAME ...]
-[--on-demand 100]`. With `--on-demand` the whole agent is asked too, with the requests' own tools in
-front of the conversation (`agent`) and with the same tools among so many, told on demand
-(`N on demand`, agent_ways.py); without `--ways` these stand beside `node` alone.
+[--on-demand 100] [--in-front 26]`. With either the whole agent is asked too (agent_ways.py), with
+the requests' own tools in front of the conversation (`agent`), and with the same tools among so
+many, told on demand or all in front; without `--ways` these stand beside `node` alone.
 By default the embedded engine with the 0.5B demo weights (python -m caal_node.weights
 qwen2.5-coder-0.5b). Temperature 0. Of the requests 35 need one call, 10 two, 15 none. `name` and
 `args` are of the 35, `none` of the 15, `two` (both calls, with their arguments) of the 10; `right`
@@ -47,6 +47,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, help="requests, spread over all kinds")
     parser.add_argument("--ways", nargs="+", choices=list(WAYS))
     parser.add_argument("--on-demand", type=int, metavar="TOOLS", help="of which few are told")
+    parser.add_argument("--in-front", type=int, metavar="TOOLS", help="all of them in front")
     parser.add_argument("--set", choices=("measured", "tuning"), default="measured")
     parser.add_argument("--misses", action="store_true", help="print what was not right")
     return parser.parse_args()
@@ -81,11 +82,15 @@ async def run(given: argparse.Namespace) -> None:
 
 def chosen(given: argparse.Namespace) -> Mapping[str, Callable[[Setting], Any]]:
     """Return the ways of asking by the names that the table has them under."""
-    if given.on_demand is None:
+    if given.on_demand is None and given.in_front is None:
         return {name: WAYS[name] for name in given.ways or WAYS}
     ways = {name: WAYS[name] for name in given.ways or ("node",)}
-    told = agent_ways.on_demand(given.on_demand)
-    return {**ways, "agent": agent_ways.in_front(), f"{given.on_demand} on demand": told}
+    ways["agent"] = agent_ways.in_front()
+    if given.in_front is not None:
+        ways[f"{given.in_front} in front"] = agent_ways.in_front(given.in_front)
+    if given.on_demand is not None:
+        ways[f"{given.on_demand} on demand"] = agent_ways.on_demand(given.on_demand)
+    return ways
 
 
 @asynccontextmanager

@@ -85,6 +85,21 @@ async def test_a_tool_that_is_done_at_once_is_not_announced() -> None:
         assert tier.voice.heard == ["It is warm."]
 
 
+async def test_a_line_waits_until_what_somebody_has_said_is_answered() -> None:
+    tier = Weather(after=1)
+    async with (
+        StandInModel(CALL, ["It is warm."]) as server,
+        conversation(server, tier=tier, env=ON) as talk,
+    ):
+        tier.is_heard_in(talk)
+        clock = asyncio.get_running_loop().time
+        heard_until = clock() + 1.0
+        talk.agent._services.hearing._turn_until = heard_until  # somebody has just spoken
+        await talk.ask("what is the weather in Oslo?")
+        assert tier.voice.heard == [FIRST, "It is warm."]
+        assert clock() >= heard_until, "the tool is done once the line was said"
+
+
 class Searching(ScriptedToolSource):
     """A server that reports its progress while it works."""
 

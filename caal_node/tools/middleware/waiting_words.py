@@ -5,7 +5,8 @@
 The lines come from `prompts/sentences.toml`; no model is asked for them. They are spoken with
 LiveKit's `RunContext.with_filler`, which keeps out of everybody's speech. What is added to it: how
 long each tool takes is learnt, so that nobody hears "one moment" before a tool that is done by
-then; a question to the person is not talked into; the lines are not in the history, where they
+then; a question to the person is not talked into, nor is what they have just said, before it is
+answered; the lines are not in the history, where they
 would stand between a call and its result. What an MCP server reports meanwhile is said in place of
 a line, if it says something new, by whom it is from.
 """
@@ -101,6 +102,8 @@ class WaitingWords(CallMiddleware):
             return None
         if context.session.current_agent is not agent:
             return None  # a task asks the person something
+        if call.hearing is not None and call.hearing.is_hearing:
+            return None  # what they have just said is answered first
         said = self._said.setdefault(context.speech_handle, [])
         if len(said) == len(LINES):
             return None

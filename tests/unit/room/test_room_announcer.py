@@ -164,8 +164,8 @@ def _person(kind: int) -> Any:
     return SimpleNamespace(kind=kind)
 
 
-def begun(session: Session, room: Room | None) -> SessionAnnouncer:
-    announcer = SessionAnnouncer()
+def begun(session: Session, room: Room | None, hearing: Any = None) -> SessionAnnouncer:
+    announcer = SessionAnnouncer(hearing)
     announcer.begin(cast("Any", session), cast("Any", room), session.play)
     return announcer
 
@@ -201,6 +201,18 @@ def test_it_waits_until_nobody_speaks(what: str, busy: object, idle: object) -> 
     async def scene() -> None:
         announcer = begun(session, Room(STANDARD))
         asyncio.get_running_loop().call_later(5, setattr, session, what, idle)
+        assert await announcer.announce("Done.", cue="ring")
+
+    run(scene())
+    assert session.did[0][0] >= 5 + QUIET_S
+
+
+def test_it_waits_for_the_answer_to_what_somebody_has_just_said() -> None:
+    session, hearing = Session(), SimpleNamespace(is_hearing=True)
+
+    async def scene() -> None:
+        announcer = begun(session, Room(STANDARD), hearing)
+        asyncio.get_running_loop().call_later(5, setattr, hearing, "is_hearing", False)
         assert await announcer.announce("Done.", cue="ring")
 
     run(scene())

@@ -15,7 +15,7 @@ from caal_node.config.setting_tables import Answers
 from caal_node.config.settings import load_settings
 from caal_node.config.switches import Switches
 from caal_node.core.prompt_files import sentence
-from caal_node.room.hearing import IN_TALK_S, NOT_YOU_S, WOKEN_S, Hearing, sounds_wanted
+from caal_node.room.hearing import IN_TALK_S, NOT_YOU_S, TURN_S, WOKEN_S, Hearing, sounds_wanted
 from tests.stand_ins.virtual_clock import VirtualClock
 
 FINAL, INTERIM = SpeechEventType.FINAL_TRANSCRIPT, SpeechEventType.INTERIM_TRANSCRIPT
@@ -353,3 +353,28 @@ async def test_a_wake_word_ends_that_nobody_talks_to_the_agent() -> None:
     assert story.hearing.leaves_alone("turn on the light")
     await listen(story, 1)
     assert not story.hearing.leaves_alone("turn on the light")
+
+
+async def test_who_has_spoken_waits_for_an_answer_until_a_turn_comes_of_it() -> None:
+    story = Story()
+    assert not story.hearing.is_hearing
+    story.session.person("speaking")
+    assert story.hearing.is_hearing
+    story.session.person("listening")
+    assert story.hearing.is_hearing, "the words are not known yet"
+    await story.hears("what time is it")
+    assert story.hearing.is_hearing, "they are no turn yet"
+
+    async def completed(turn_ctx: llm.ChatContext, new_message: llm.ChatMessage) -> None: ...
+
+    message = llm.ChatMessage(role="user", content=["what time is it"])
+    await story.hearing.of_turn(completed)(llm.ChatContext(), message)
+    assert not story.hearing.is_hearing
+
+
+async def test_words_of_which_no_turn_comes_are_not_waited_for_for_long() -> None:
+    story = Story()
+    story.session.person_speaks()
+    await story.hears("hm")
+    story.clock.advance(TURN_S)
+    assert not story.hearing.is_hearing
