@@ -191,6 +191,7 @@ class CaalAgent(Agent):
             ToolsOnDemand(
                 self._remote,
                 self.policies,
+                self._services,
                 switches=self.switches,
                 window_turns=self.window_turns,
             ),

@@ -46,7 +46,7 @@ from caal_node.control.messages import (
     SwitchRequest,
 )
 from caal_node.core.errors import CaalError, ModelError
-from caal_node.core.events import Event, Events, SpeechFailed, Spoken, TierName
+from caal_node.core.events import Event, Events, SpeechFailed, Spoken, TierName, ToolsTold
 from caal_node.language.hotwords import hotwords
 from caal_node.models.backends.base import ServerCall, ServerResult
 from caal_node.models.llm import LLM
@@ -67,7 +67,7 @@ from caal_node.room.read_ahead import NOT_YET_SAID, ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
 from caal_node.speech.wake_word import WakeWord
 from caal_node.telemetry.metrics import request_of, session_metrics
-from caal_node.telemetry.spans import write_cue
+from caal_node.telemetry.spans import write_cue, write_tools
 from caal_node.telemetry.trace_file import flush, write_trace
 from caal_node.tools.open_calls import OpenCalls
 from caal_node.tools.pipeline import CallOutcomes
@@ -329,6 +329,12 @@ class SessionServices:
         """Report that the model's server runs a tool by itself, or has finished it."""
         if self._presence is not None:
             self._presence.server_calls.note(run)
+
+    def note_told(self, words_id: str, told: ToolsTold) -> None:
+        """Report which tools are told with a person's words."""
+        write_tools(told)
+        if self._presence is not None:
+            self._presence.note_told(words_id, told)
 
     def note_reply_failed(self) -> None:
         if self._presence is not None:

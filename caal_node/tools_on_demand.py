@@ -17,8 +17,9 @@ from livekit.agents import llm
 from caal_node.answers.search_tools import may_search, search_tool
 from caal_node.config.switches import Switches
 from caal_node.context.builder import MAX_TURNS
-from caal_node.context.token_estimate import PromptTools
+from caal_node.context.token_estimate import PromptTools, item_tokens
 from caal_node.context.told_tools import NO_ITEMS, Offer, ToldTools, callable_in
+from caal_node.core.events import ToolsTold
 from caal_node.core.items import Item, ToolsItem, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.core.turn import Turn
@@ -65,12 +66,21 @@ class ToolSupply(Protocol):
         ...
 
 
+class HearsTold(Protocol):
+    """What hears which tools are told with a person's words."""
+
+    def note_told(self, words_id: str, told: ToolsTold) -> None:
+        """Hear it once for words of an id, during the first request that they are asked with."""
+        ...
+
+
 class ToolsOnDemand:
     """Decides which tools stand in front, and which others one conversation has at hand.
 
     Args:
         supply: It owns the tools.
         policies: They say which remote tools the model is not to see.
+        hearer: It hears what is told.
         switches: They say whether the web is searched in place of a hedge.
         window_turns: Turns of the conversation's window.
     """
@@ -79,6 +89,7 @@ class ToolsOnDemand:
         self,
         supply: ToolSupply,
         policies: HidesTools | None = None,
+        hearer: HearsTold | None = None,
         *,
         switches: Switches,
         window_turns: int = MAX_TURNS,
@@ -86,6 +97,7 @@ class ToolsOnDemand:
         self._switches: Final = switches
         self._supply: Final = supply
         self._policies: Final = policies
+        self._hearer: Final = hearer
         self._told: Final = ToldTools(window_turns)
         self._ranked: dict[str, tuple[str, ...]] = {}
         self._front: tuple[object, PromptTools] | None = None
@@ -149,9 +161,13 @@ class ToolsOnDemand:
         search, words = self._supply.search.exposed, Turn(history).words
         if words is not None and (ranked := self._ranked.pop(words.id, None)) is not None:
             self._told.forget_all_but(history)
-            return self._told.settle(
+            window = self._told.settle(
                 words, ranked, offer, build, besides=front.names, search=search
             )
+            if self._hearer is not None and (told := self._told.by_words.get(words.id)):
+                event = ToolsTold("words", told.names, item_tokens(told))
+                self._hearer.note_told(words.id, event)
+            return window
         return build(self._told.by_words)
 
     @property

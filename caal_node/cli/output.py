@@ -32,6 +32,7 @@ from caal_node.core.events import (
     ToolCallStarted,
     ToolProgress,
     ToolSourceChanged,
+    ToolsTold,
     TurnEnded,
     UserSaid,
 )
@@ -113,6 +114,9 @@ class TerminalTranscript:
             case SourcesCited(sources=sources):
                 read = ", ".join(dict.fromkeys(each.site for each in sources))
                 return f"[dim]read     {escape(read)}[/dim]"
+            case ToolsTold(by=by, tools=tools):
+                how = "shown" if by == "words" else "found"
+                return f"[dim]{how:<8} {escape(', '.join(tools))}[/dim]"
             case ToolSourceChanged(source=source, state="ready"):
                 return f"[dim]{escape(source)} works again[/dim]"
             case ToolSourceChanged(source=source, reason=reason):

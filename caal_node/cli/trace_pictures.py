@@ -64,6 +64,8 @@ class Picture:
     begin_s: float
     end_s: float
     first_word_s: float | None
+    tools: tuple[str, ...] = ()
+    """Lines about the tools that the model was shown in the turn."""
 
 
 def picture_of(turn: TurnTimes) -> Picture:
@@ -96,7 +98,8 @@ def picture_of(turn: TurnTimes) -> Picture:
         lanes[LANES_MAX - 2 : -1] = [Lane("words", "...", f"{more} lanes more")]
     ends = [turn.end_s, *(bar.end_s for lane in lanes for bar in lane.bars)]
     begin = min([turn.begin_s, *(bar.begin_s for lane in lanes for bar in lane.bars)])
-    return Picture(_title(turn), tuple(lanes), begin, max(ends), turn.first_word_s)
+    tools = tuple(_tools_lines(turn))
+    return Picture(_title(turn), tuple(lanes), begin, max(ends), turn.first_word_s, tools)
 
 
 def _title(turn: TurnTimes) -> str:
@@ -106,6 +109,14 @@ def _title(turn: TurnTimes) -> str:
         said += f", last after {seconds(last)}"
     tools = ", ".join(dict.fromkeys(call.tool for call in turn.calls))
     return f"Turn {turn.number}, {tools or 'no tool'}: {said}"
+
+
+def _tools_lines(turn: TurnTimes) -> Iterable[str]:
+    if turn.told:
+        yield f"shown with the words: {', '.join(turn.told)}"
+    for call in turn.calls:
+        if call.found is not None:
+            yield f"{call.tool} found: {', '.join(call.found) or 'no tool'}"
 
 
 def _request_lane(request: RequestTimes, number: int) -> Lane:
@@ -211,6 +222,8 @@ def _lines(picture: Picture, columns: int, signs: _Signs) -> Iterable[Text]:
         return min(max(round((at_s - picture.begin_s) * across), 0), columns - 1)
 
     yield Text(_printable(picture.title), style="bold")
+    for line in picture.tools[:LANES_MAX]:
+        yield Text(_printable(line))
     for lane in picture.lanes:
         cells = [" "] * columns
         if picture.first_word_s is not None:

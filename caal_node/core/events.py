@@ -248,6 +248,21 @@ class SourcesCited:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolsTold:
+    """The model was shown tools that its prompt does not begin with. No event says that none was.
+
+    Those shown with a person's words follow the event of these words, once."""
+
+    type: ClassVar[str] = "tools_told"
+    by: Literal["words", "search"]
+    """What they were chosen by: a person's words, or the model's own search."""
+    tools: tuple[str, ...]
+    """The exposed names, the best first. Names that a search only lists are not among them."""
+    tokens: int
+    """Estimated tokens that they add to the conversation, a search's whole result among them."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolSourceChanged:
     """A source of tools (an MCP server, n8n) cannot be used, or can be used again. Those that are
     down when a session begins are reported then."""
@@ -344,6 +359,7 @@ Event: TypeAlias = (
     | SpeechFailed
     | ClaimCorrected
     | SourcesCited
+    | ToolsTold
     | ToolSourceChanged
     | TimersChanged
     | FactCorrected
@@ -400,6 +416,8 @@ def from_json(line: str) -> Event:
             fields["sources"] = tuple(Source(**each) for each in fields["sources"])
         if "fields" in fields:
             fields["fields"] = tuple(_field(each) for each in fields["fields"])
+        if "tools" in fields:
+            fields["tools"] = tuple(fields["tools"])
         if "timers" in fields:
             fields["timers"] = tuple(SetTimer(**each) for each in fields["timers"])
         return _TYPES[fields.pop("type")](**fields)

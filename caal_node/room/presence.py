@@ -40,6 +40,7 @@ from caal_node.core.events import (
     TierName,
     ToolCallEnded,
     ToolCallStarted,
+    ToolsTold,
     TurnEnded,
     UserSaid,
 )
@@ -222,6 +223,8 @@ def arguments_of(arguments: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
+GUESSES_KEPT: Final = 8
+"""Words that are not certain yet whose told tools are kept: as many replies as begin early."""
 EventListener: TypeAlias = Callable[[Event], None]
 """It gets every event, in order, on the event loop, and must not block."""
 
@@ -274,6 +277,10 @@ class Presence:
         self._task_leads = False
         """Whether an AgentTask leads the conversation, as when a tool asks something. Handoffs say
         so, as the task itself may be over when the words that ended it arrive."""
+        self._words_id = ""
+        """The words that were said last."""
+        self._told: dict[str, ToolsTold] = {}
+        """What is told with words that are not certain yet, by their ids."""
         self._lengths = cues.lengths()
         self._policy = CuePolicy(self._lengths, agent_tools)
         self._player = CuePlayer(
@@ -304,6 +311,18 @@ class Presence:
     def note_request(self) -> None:
         """Count a request of the node to its model for the turn."""
         self._turns.note_request()
+
+    def note_told(self, words_id: str, told: ToolsTold) -> None:
+        """Emit what is told with words of an id, as soon as these are in the conversation.
+
+        Of words that were guessed early, and then changed, nothing is emitted.
+        """
+        if words_id == self._words_id:
+            self.emit(told)
+            return
+        self._told[words_id] = told
+        for old in list(self._told)[:-GUESSES_KEPT]:
+            del self._told[old]
 
     def note_reply_failed(self) -> None:
         """Play the error cue, as the node's model gave no reply."""
@@ -443,17 +462,23 @@ class Presence:
             return
         if self._task_leads and self._calls.under_way and self._turns.open:
             # The words answer a tool's question: its call goes on, and so does the call's turn.
-            self.emit(UserSaid(item.text_content or ""))
+            self._said(item)
             return
         if self._turns.open:
             self._end_turn()
         self._policy.abandon()
         self._player.perform()
         self._request, self._asked = item.text_content or "", False
-        self.emit(UserSaid(item.text_content or ""))
+        self._said(item)
         if self._answering:
             # Without an answer to come there would be nothing to end the turn.
             self._turns.begin(self._clock.time())
+
+    def _said(self, words: llm.ChatMessage) -> None:
+        self._words_id = words.id
+        self.emit(UserSaid(words.text_content or ""))
+        if (told := self._told.pop(words.id, None)) is not None:
+            self.emit(told)
 
     def _on_speech(self, event: SpeechCreatedEvent) -> None:
         self._follow(event.speech_handle)

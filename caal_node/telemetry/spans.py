@@ -32,7 +32,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
 from caal_node.core.errors import CaalError
-from caal_node.core.events import CallReport, CuePlayed, Event, ModelRequestEnded
+from caal_node.core.events import CallReport, CuePlayed, Event, ModelRequestEnded, ToolsTold
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.redaction.outgoing import OutgoingRedaction
 
@@ -160,6 +160,15 @@ def write_cue(event: Event) -> None:
     """Write a cue as a span of no length: an event listener."""
     if isinstance(event, CuePlayed):
         tracer.start_span("cue", attributes={"caal.cue.kind": event.kind}).end()
+
+
+def write_tools(told: ToolsTold) -> None:
+    """Write on the current span which tools its request was told of, or its search has found."""
+    span = trace.get_current_span()
+    if span.is_recording():
+        how = "told" if told.by == "words" else "found"
+        span.set_attribute(f"caal.tools.{how}", ",".join(told.tools))
+        span.set_attribute("caal.tools.tokens", told.tokens)
 
 
 def _fail(span: Span, error: BaseException | None) -> None:

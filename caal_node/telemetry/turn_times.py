@@ -33,6 +33,9 @@ MAX_NS: Final = 1 << 63
 MAX_NUMBER: Final = 1e12
 NAME_CHARS: Final = 60
 """Characters of a name that are read: no tool's is longer."""
+NAMES_MAX: Final = 16
+"""Tools that are read of those shown at once: with a person's words there are six, and a search
+adds four."""
 
 # Reads a trace: OTLP's JSON, with any number of spans in a line.
 
@@ -98,6 +101,14 @@ class TraceSpan:
         """Return an attribute as it can be shown, cut to NAME_CHARS; empty where it has none."""
         value = self.attributes.get(name)
         return _shown(value) if isinstance(value, str) else ""
+
+    def names(self, name: str) -> tuple[str, ...] | None:
+        """Return the names that an attribute lists; None where it has none."""
+        value = self.attributes.get(name)
+        if not isinstance(value, str):
+            return None
+        listed = value[: NAMES_MAX * (NAME_CHARS + 1)].split(",")[:NAMES_MAX]
+        return tuple(_shown(each) for each in listed if each)
 
     def number(self, name: str) -> float | None:
         """Return a number from 0 to MAX_NUMBER; anything else has been made up."""
@@ -197,10 +208,13 @@ class RequestTimes:
 
 @dataclass(frozen=True, slots=True)
 class CallTimes:
+    """A call. `found` are the tools that it has found; None where it was no search."""
+
     tool: str
     begin_s: float
     end_s: float
     outcome: str
+    found: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +252,8 @@ class TurnTimes:
     cues: tuple[CueTime, ...]
     voices: tuple[VoiceTimes, ...]
     end_s: float
+    told: tuple[str, ...] = ()
+    """The tools on demand that the model was shown with the person's words."""
 
     @property
     def first_word_s(self) -> float | None:
@@ -311,6 +327,7 @@ class _Turn:
             cues=tuple(CueTime(cue.text("caal.cue.kind"), cue.begin_s - zero) for cue in self.cues),
             voices=tuple(self._voices(zero)),
             end_s=max([self.agent.end_s, *(each.end_s for each in self.spans)]) - zero,
+            told=next(filter(None, (each.names("caal.tools.told") for each in self.spans)), ()),
         )
 
     def of(self, operation: str) -> list[TraceSpan]:
@@ -379,4 +396,5 @@ def _call(span: TraceSpan, zero: float) -> CallTimes:
     failed = "error" if span.text("error.type") else "ok"
     outcome = span.text("caal.tool.outcome") or failed
     tool = span.text("gen_ai.tool.name")
-    return CallTimes(tool, span.begin_s - zero, span.end_s - zero, outcome)
+    found = span.names("caal.tools.found")
+    return CallTimes(tool, span.begin_s - zero, span.end_s - zero, outcome, found)

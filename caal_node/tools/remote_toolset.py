@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +17,10 @@ from typing import Any, Final, Protocol
 
 from livekit.agents.llm import Tool, Toolset
 
-from caal_node.core.events import TierName, ToolSourceChanged
+from caal_node.context.token_estimate import text_tokens
+from caal_node.core.events import TierName, ToolSourceChanged, ToolsTold
 from caal_node.core.tool_spec import ToolSpec
+from caal_node.telemetry.spans import write_tools
 from caal_node.tools.argument_check import fits
 from caal_node.tools.pipeline import Pipeline
 from caal_node.tools.remote_calls import RemoteCalls, RemoteTool
@@ -268,6 +271,11 @@ class RemoteToolset(Toolset):
         starting = [server.name for server in self.servers if server.state == "starting"]
         told, answer = search_answer(found, starting)
         self._wake(told)
+        tokens = text_tokens(json.dumps(answer, ensure_ascii=False)) if told else 0
+        event = ToolsTold("search", tuple(entry.exposed for entry in told), tokens)
+        write_tools(event)
+        if told:
+            self._pipeline.events.emit(event)
         logger.info("%s: %d match, %d told", self.search.exposed, len(found), len(told))
         return answer
 

@@ -16,6 +16,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 import httpx2
@@ -49,6 +50,18 @@ class Read:
     new: Mapping[str, int]
     """Characters of what the request before did not have, by what they are."""
 
+    @property
+    def length(self) -> int:
+        """Tokens of the whole prompt."""
+        return self.cached + self.tokens
+
+    @property
+    def tools(self) -> int:
+        """The evaluated tokens that tell of tools, or show what a search has found. They are
+        shared out by characters."""
+        own = self.new.get("told", 0) + self.new.get("found", 0)
+        return round(self.tokens * own / max(1, sum(self.new.values())))
+
 
 @dataclass(slots=True)
 class Counts:
@@ -67,6 +80,16 @@ class Counts:
     def longest(self) -> int:
         """Tokens of the longest request of a turn."""
         return max((read.tokens for read in self.reads if read.turn), default=0)
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """The places in `reads` of prompts that are shorter than the one before: a window only
+        grows until it is cut."""
+        return tuple(
+            at
+            for at, (before, read) in enumerate(pairwise(self.reads), 1)
+            if read.length < before.length
+        )
 
     def by_part(self) -> Mapping[str, int]:
         """Return the tokens that were read in turns by what they are, each request's being shared

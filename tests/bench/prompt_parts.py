@@ -12,6 +12,8 @@ from tests.bench.scripted_model import text_of
 
 _TOLD_LINES: Final = re.compile(r"^- [\w-]+(?:: .*\n  \{.*|: .*| \{.*|\(.*)$", re.MULTILINE)
 """A tool's entry in a catalogue."""
+_FOUND: Final = re.compile(r'callable_now|\A\{"name": "[^"]*", "description": ')
+"""What a search has found, of ours and of LiveKit's ToolProxyToolset."""
 
 
 def new_parts(before: Mapping[str, Any], body: Mapping[str, Any]) -> Mapping[str, int]:
@@ -47,6 +49,6 @@ def _parts(message: Mapping[str, Any]) -> list[tuple[str, int]]:
         said = "calls" if text.startswith('{"calls"') else "answers"
         return [("calls", made), (said, len(text))]
     if message["role"] == "tool" or "tool_observation" in text:
-        return [("found" if "callable_now" in text else "results", len(text))]
+        return [("found" if _FOUND.search(text) else "results", len(text))]
     told = sum(len(line[0]) for line in _TOLD_LINES.finditer(text))
     return [("told", told), ("words", len(text) - told)]

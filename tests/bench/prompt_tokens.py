@@ -7,6 +7,8 @@ prompts in the cache. The counts are llama.cpp's `timings.prompt_n`; counting_en
 scripted_model.py say what is scripted and what is real. The engine has the first layer of the
 weights only, which counts the same (one_layer.py), unless `--whole-weights` is given. With five
 hundred schemas in front even that takes minutes; with `--tokenize` the engine only makes tokens.
+`--picture FILE.svg` draws the runs (prompt_picture.py). That of docs/discovery.md is
+`--tokenize --context 4096 --tools 100 --layouts on-demand livekit-proxy`.
 
 `warm-up` is what is read before the first turn, `in turns` all behind it. `wait s` is modelled: the
 tokens that are read from the person's words to the first spoken one, in the longest turn, at
@@ -36,6 +38,7 @@ from caal_node.weights import QWEN_CODER_05B, present
 from tests.bench.counting_engine import CountingEngine, Counts
 from tests.bench.layouts import LAYOUTS, Setting, opened
 from tests.bench.one_layer import write_one_layer
+from tests.bench.prompt_picture import Panel, draw
 from tests.bench.scripted_day import SCRIPTS, Turn
 from tests.bench.scripted_model import CARRIERS, SEARCHES, Script
 from tests.bench.table import print_table
@@ -55,6 +58,8 @@ _NO_CONTEXT: Final = 512
 TURN_S: Final = 1_800.0
 PARTS: Final = ("told", "found", "results", "calls", "words", "answers", "tools", "head")
 """What a request's new tokens are, see `prompt_parts`."""
+TITLES: Final = {"on-demand": "caal-node", "livekit-proxy": "LiveKit's ToolProxyToolset"}
+"""What layouts are called in pictures."""
 COLUMNS: Final = (
     "script",
     "tools",
@@ -116,6 +121,10 @@ class Outcome:
             len(self.script.lost_ids),
             len(self.counts.reads),
         )
+
+    def panel(self, run: Run) -> Panel:
+        title = f"{TITLES.get(run.layout, run.layout)}: {self.counts.in_turns:,} tokens read anew"
+        return Panel(f"{title} in {len(run.turns)} turns, {len(run.names())} tools", self.counts)
 
     def print_requests(self) -> None:
         """Print each request: its turn, what was answered, its tokens, and what was new in it."""
@@ -190,8 +199,10 @@ def _carried(name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]
     return arguments["name"], arguments[inner]
 
 
-async def bench(runs: Iterable[Run], *, requests: bool) -> bool:
-    """Hold every conversation and print the table; return whether no call and no id was lost."""
+async def bench(runs: Iterable[Run], *, requests: bool, picture: Path | None) -> bool:
+    """Hold every conversation, print the table, and draw it to `picture`; return whether no call
+    and no id was lost."""
+    panels: list[Panel] = []
     rows: list[tuple[object, ...]] = []
     parts: list[tuple[object, ...]] = []
     well = True
@@ -200,6 +211,7 @@ async def bench(runs: Iterable[Run], *, requests: bool) -> bool:
         outcome = await held(run)
         took = round(time.perf_counter() - began)
         rows.append((run.script, len(run.names()), run.layout, *outcome.row(run), took))
+        panels.append(outcome.panel(run))
         by_part = outcome.counts.by_part()
         what = tuple(by_part.get(name, 0) for name in PARTS)
         parts.append((run.script, len(run.names()), run.layout, *what))
@@ -215,6 +227,8 @@ async def bench(runs: Iterable[Run], *, requests: bool) -> bool:
         COLUMNS,
         rows,
     )
+    if picture is not None:
+        await asyncio.to_thread(picture.write_text, draw(panels), encoding="utf-8")
     title = "what they are, in turns; each request's tokens by its new characters"
     print_table(title, (*COLUMNS[:3], *PARTS), parts)
     return well
@@ -230,6 +244,7 @@ def main() -> int:
     )
     options.add_argument("--script", nargs="+", default=["day"], choices=list(SCRIPTS))
     options.add_argument("--requests", action="store_true", help="what each request's tokens are")
+    options.add_argument("--picture", type=Path, help="draw the runs to this SVG")
     options.add_argument("--context", type=int, help="tokens; as many as the tools need")
     # Two threads that wait for each other on a busy machine take a hundred times as long as one.
     options.add_argument("--threads", type=int, help="of the engine; all cores unless given")
@@ -259,7 +274,7 @@ def main() -> int:
             for tools in given.tools
             for layout in given.layouts
         ]
-        return 0 if asyncio.run(bench(runs, requests=given.requests)) else 1
+        return 0 if asyncio.run(bench(runs, requests=given.requests, picture=given.picture)) else 1
 
 
 if __name__ == "__main__":

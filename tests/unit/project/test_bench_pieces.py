@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterable
 from typing import Any
+from xml.etree import ElementTree
 
 import httpx2
 import pytest
@@ -22,6 +23,7 @@ from tests.bench.counting_engine import CountingEngine, Counts, Read
 from tests.bench.layouts import DataSecond, FollowUpWithoutTools
 from tests.bench.loop_clock import watched
 from tests.bench.prompt_parts import new_parts
+from tests.bench.prompt_picture import TOKENS_A_POINT, Panel, draw
 from tests.bench.prompt_tokens import not_run
 from tests.bench.scripted_day import DAY, EVENING, Turn
 from tests.bench.scripted_model import Did, Script
@@ -186,6 +188,30 @@ async def lettered(engine: list[dict[str, Any]]) -> web.AppRunner:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     return runner
+
+
+def test_what_livekits_search_has_found_counts_as_found() -> None:
+    result = {"role": "tool", "content": '{"name": "get_it", "description": "Gets.", "p": {}}'}
+    assert list(new_parts({}, {"messages": [result]})) == ["found"]
+    assert list(new_parts({}, {"messages": [{**result, "content": '{"name": "Ada"}'}]})) == [
+        "results"
+    ]
+
+
+def test_the_picture_shows_each_request_and_marks_the_cuts() -> None:
+    grown, cut = {"told": 30, "words": 10}, {"words": 10}
+    reads = [Read(1, "call", 400, 0, 0, grown), Read(2, "answer", 4_000, 400, 0, cut)]
+    reads.append(Read(3, "answer", 200, 100, 0, cut))
+    counts = Counts(reads)
+    assert counts.cuts == (2,)
+    assert [read.tools for read in reads] == [300, 0, 0]
+    svg = ElementTree.fromstring(draw([Panel("A day", counts)]))
+    bars = [each for each in svg.iter() if each.tag.endswith("rect") and each.get("rx") is None]
+    tall = [float(each.get("height", 0)) * TOKENS_A_POINT for each in bars[1:]]
+    assert tall == pytest.approx([300, 100, 400, 4_000, 100, 200], abs=4)
+    words = [each.text for each in svg.iter() if each.tag.endswith("text")]
+    assert words.count("cut") == 1
+    assert {"A day", "turn 1", "2", "3", "4,096 tokens", "8,192 tokens"} <= {*words}
 
 
 async def test_tokens_that_are_only_made_count_from_the_first_difference_on() -> None:

@@ -37,6 +37,7 @@ from caal_node.core.events import (
     Spoken,
     ToolCallEnded,
     ToolCallStarted,
+    ToolsTold,
     TurnEnded,
     UserSaid,
 )
@@ -393,6 +394,21 @@ async def test_words_that_nothing_answers_open_no_turn() -> None:
         it.session.emit("conversation_item_added", ConversationItemAddedEvent(item=item))
         assert it.told == [UserSaid("hm")]
     assert it.told == [UserSaid("hm")]
+
+
+async def test_tools_shown_with_words_are_told_once_these_are_said_and_never_with_a_guess() -> None:
+    told = ToolsTold("words", ("set_light",), 60)
+    async with scene() as it:
+        for early in ("guess", "words"):
+            it.presence.note_told(early, told)
+        assert it.told == []
+        item = llm.ChatMessage(role="user", content=["light"], id="words")
+        it.session.emit("conversation_item_added", ConversationItemAddedEvent(item=item))
+        assert it.told == [UserSaid("light"), told]
+        late = llm.ChatMessage(role="user", content=["more"], id="late")
+        it.session.emit("conversation_item_added", ConversationItemAddedEvent(item=late))
+        it.presence.note_told("late", told)
+        assert it.told[2:] == [UserSaid("more"), told]
 
 
 async def test_words_in_the_middle_of_a_turn_end_it_and_its_sounds() -> None:

@@ -352,7 +352,8 @@ def test_json_is_an_object_a_turn(tmp_path: Path) -> None:
     (turn,) = [json.loads(each) for each in out.splitlines()]
     assert (turn["number"], turn["first_word_s"], turn["last_word_s"]) == (1, 3.1, 5.0)
     assert turn["requests"][0]["first_s"] == 1.2
-    assert turn["calls"] == [{"tool": "get_weather", "begin_s": 1.8, "end_s": 2.3, "outcome": "ok"}]
+    call = {"tool": "get_weather", "begin_s": 1.8, "end_s": 2.3, "outcome": "ok", "found": None}
+    assert turn["calls"] == [call]
 
 
 def test_a_file_without_turns_says_what_to_do(tmp_path: Path) -> None:
@@ -365,6 +366,15 @@ def test_a_file_without_turns_says_what_to_do(tmp_path: Path) -> None:
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert "a FIFO and no file" in str(run(tmp_path / "pipe").exception)
+
+
+def test_a_list_of_tools_has_a_limit_and_does_nothing_to_the_terminal(tmp_path: Path) -> None:
+    many = ",".join(f"\x1b[31m{number}{'n' * 400}" for number in range(1_000))
+    node = span(0.9, 1.8, "llm_node", "turn-0.0", **{"caal.tools.told": many})
+    (turn,) = turns(tmp_path, node, *answered())
+    assert 0 < len(turn.told) <= turn_times.NAMES_MAX
+    assert all(len(name) <= turn_times.NAME_CHARS for name in turn.told)
+    assert "\x1b" not in drawn(turn)
 
 
 def test_names_of_a_foreign_file_do_nothing_to_the_terminal(tmp_path: Path) -> None:

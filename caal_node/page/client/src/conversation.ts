@@ -137,6 +137,12 @@ export type Entry =
   | WordsEntry
   | { readonly kind: "calls"; readonly id: number; readonly turn: number; readonly keys: readonly string[] }
   | { readonly kind: "sources"; readonly id: number; readonly sources: readonly Source[] }
+  | {
+      readonly kind: "tools";
+      readonly id: number;
+      readonly found: boolean;
+      readonly tools: readonly string[];
+    }
   | { readonly kind: "claim"; readonly id: number; readonly claim: string; readonly became: Became }
   | { readonly kind: "fact"; readonly id: number; readonly clause: string; readonly heard: string }
   | {
@@ -522,6 +528,8 @@ function happened(state: Conversation, event: Incoming, at: number): Conversatio
       return withEntry(state, { kind: "fact", clause: event.clause, heard: event.heard });
     case "sources_cited":
       return withEntry(state, { kind: "sources", sources: event.sources });
+    case "tools_told":
+      return withEntry(state, { kind: "tools", found: event.by === "search", tools: event.tools });
     case "tool_source":
       return sourceChanged(state, event.source, event.state === "down", event.reason);
     case "timers_changed": {

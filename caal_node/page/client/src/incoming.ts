@@ -122,6 +122,7 @@ export type Incoming =
   | { type: "speech_failed"; reason: string }
   | { type: "claim_corrected"; claim: string; became: Became }
   | { type: "sources_cited"; tool: string; sources: readonly Source[] }
+  | { type: "tools_told"; by: "words" | "search"; tools: readonly string[] }
   | { type: "tool_source"; source: string; state: "down" | "ready"; reason: string }
   | {
       type: "timers_changed";
@@ -140,6 +141,7 @@ export const LINE_CHARS = 300;
 export const WORDS_CHARS = 2_000;
 export const BLOCK_CHARS = 8_000;
 export const SOURCES = 12;
+export const TOOLS = 16;
 export const DECISIONS = 16;
 export const PARTS = 4;
 export const FIELDS = 16;
@@ -316,6 +318,12 @@ function readFields(fields: Fields): Incoming | null {
     case "sources_cited": {
       const sources = readSources(fields.sources);
       return sources.length > 0 ? { type: "sources_cited", tool, sources } : null;
+    }
+    case "tools_told": {
+      const given: readonly unknown[] = Array.isArray(fields.tools) ? fields.tools : [];
+      const tools = given.slice(0, TOOLS).map((each) => line(each, NAME_CHARS)).filter(Boolean);
+      const by = oneOf(fields.by, ["words", "search"] as const, "words");
+      return tools.length > 0 ? { type: "tools_told", by, tools } : null;
     }
     case "tool_source": {
       const source = line(fields.source, NAME_CHARS);

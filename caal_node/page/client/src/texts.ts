@@ -240,6 +240,8 @@ const en = {
   },
 
   sources: "Sources",
+  toolsShown: "Tools that the model was shown:",
+  toolsFound: "Tools that the model's search found:",
   corrected: "Corrected",
   claimBecame: (became: Became): string => {
     switch (became) {
@@ -584,6 +586,8 @@ const de: Texts = {
   },
 
   sources: "Quellen",
+  toolsShown: "Werkzeuge, die das Modell gezeigt bekam:",
+  toolsFound: "Werkzeuge, die die Suche des Modells fand:",
   corrected: "Korrigiert",
   claimBecame: (became) => {
     switch (became) {

@@ -257,6 +257,15 @@ describe("the topics", () => {
     expect(state.entries).toMatchObject([{ kind: "speech_failed", reason: "APIConnectionError" }]);
   });
 
+  it("show which tools the model was shown, and what its search found", () => {
+    const told = { type: "tools_told", by: "words", tools: ["set_light"] };
+    const state = after(event(told), event({ ...told, by: "search" }));
+    expect(state.entries).toMatchObject([
+      { kind: "tools", found: false, tools: ["set_light"] },
+      { kind: "tools", found: true, tools: ["set_light"] },
+    ]);
+  });
+
   it("do not show the same words twice where both began", () => {
     const claim = { type: "claim_corrected", claim: "It is off.", became: "call" };
     const state = after(event(claim, 0, false), event(claim, 0, true));

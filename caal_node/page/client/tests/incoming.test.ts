@@ -49,6 +49,7 @@ describe("messages that are no events", () => {
     '{"type":"tool_source","source":"a","state":"broken"}',
     '{"type":"sources_cited","tool":"a","sources":"b"}',
     '{"type":"sources_cited","tool":"a","sources":[null,1,[]]}',
+    '{"type":"tools_told","by":"words","tools":[null,1,""]}',
   ])("are ignored: %s", (message) => {
     expect(readEvent(message)).toBeNull();
   });
@@ -89,6 +90,7 @@ describe("events", () => {
       { type: "speech_failed", reason: "APIConnectionError" },
       { type: "claim_corrected", claim: "c", became: "call" },
       { type: "sources_cited", tool: "t", sources: [{ title: "a", address: "b", site: "c" }] },
+      { type: "tools_told", by: "search", tools: ["t"], tokens: 9 },
       { type: "tool_source", source: "s", state: "down" },
       { type: "fact_corrected", clause: "c", heard: "" },
       { type: "turn_ended", rounds: 1, requests: 1, duration_ms: 1 },

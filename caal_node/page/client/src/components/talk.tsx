@@ -133,6 +133,14 @@ function EntryItem(props: {
           </ul>
         </li>
       );
+    case "tools":
+      return (
+        <li class="line">
+          <p>
+            {entry.found ? texts.toolsFound : texts.toolsShown} <span>{entry.tools.join(", ")}</span>
+          </p>
+        </li>
+      );
     case "claim":
       return (
         <li class="correction">
