@@ -42,7 +42,7 @@ _ARGUMENTS_LABEL: Final = re.compile(
     rf"(?::\d+)?[ \t\n]*(?:(?:{'|'.join(ARGUMENT_KEYS)}|with)\b)?[ \t\n]*[:=]?[ \t\n]*",
     re.IGNORECASE,
 )
-_DOUBLED: Final = re.compile(rf"\{{\s*+(\{{\s*+[{QUOTES}].*\}})\s*+\}}", re.DOTALL)
+_DOUBLED: Final = re.compile(rf"\A\{{\s*+(\{{\s*+[{QUOTES}].*\}})\s*+\}}\Z", re.DOTALL)
 """An object in `{{...}}`, from a template that was taken literally."""
 _QUOTES: Final = str.maketrans("“”„«»‘’‚", '"""""\'\'\'')
 _COMMENT: Final = re.compile(
