@@ -18,10 +18,12 @@ _CACHE = Path(__file__).parents[1] / ".cache" / "ollama"
 
 @dataclass(frozen=True, slots=True)
 class OllamaModels:
-    """A real Ollama and its two models: one that can be offered tools, one that cannot."""
+    """A real Ollama and its models: one that can be offered tools (as Go prints them, in the
+    format of most of Ollama's library), the same with tools as JSON, and one without tools."""
 
     url: str
     with_tools: str
+    with_readable_tools: str
     without_tools: str
 
 
@@ -42,10 +44,12 @@ def ollama(gguf: Path) -> Iterator[OllamaModels]:
     """A real Ollama."""
     if (binary := ollama_server.find_ollama()) is None:
         pytest.skip("no ollama on PATH or in Go's bin; .ci/run says how one is built")
+    readable = ollama_server.QWEN_TEMPLATE.replace("{{ .Function }}", "{{ json .Function }}")
     with ollama_server.running(binary, _CACHE) as server:
         yield OllamaModels(
             server.url,
             with_tools=server.create("caal-test-tools", gguf),
+            with_readable_tools=server.create("caal-test-json", gguf, readable),
             without_tools=server.create("caal-test-plain", gguf, template=None),
         )
 

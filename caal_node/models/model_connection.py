@@ -31,7 +31,13 @@ from caal_node.models.backends.base import (
 )
 from caal_node.models.backends.livekit import LiveKitBackend
 from caal_node.models.backends.redacting import RedactingBackend
-from caal_node.models.model_preparation import calibrate, find_schema_form, probe, warm
+from caal_node.models.model_preparation import (
+    FOUND_NATIVE,
+    calibrate,
+    find_schema_form,
+    probe,
+    warm,
+)
 from caal_node.models.question import Question
 from caal_node.models.reply_attempt import ReplyAttempt, signal_of_error
 from caal_node.models.retry_policy import RetryPolicy, TextStyle
@@ -132,8 +138,6 @@ ReplyEvent: TypeAlias = Event | ServerCall | ServerResult | ReplyDone
 DIGEST_CHARS: Final = 16
 """Characters of a prompt prefix's digest: enough to tell some twenty prefixes apart."""
 AS_CONFIGURED: Final = "as configured"
-FOUND_NATIVE: Final = "it answered a sample request with a structured call"
-FOUND_TEXT: Final = "it answered a sample request without a structured call"
 
 
 class ModelMemory(Protocol):
@@ -364,7 +368,7 @@ class ModelConnection:
         if self._native_tools is None:
             found = await probe(self.backend)
             if not found.native:
-                stats.leave_native(FOUND_TEXT)
+                stats.leave_native(found.why)
             if found.thinks_aloud:
                 stats.note_thinking_aloud()
             await self._keep_strategy()

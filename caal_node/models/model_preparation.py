@@ -25,6 +25,7 @@ from caal_node.models.backends.base import (
     BackendRequest,
     LearnsDialect,
     NativeCall,
+    RendersTools,
     ReplyDone,
     SchemaForm,
     TextChunk,
@@ -42,6 +43,10 @@ what was read is lost with a request that is given up: 14 tools with examples ta
 one core of a small machine, which is over any deadline that suits a turn."""
 _OPENING: Final = UserItem("Hello.")
 """Some chat templates fail without a person's message. It stands behind all that is to be kept."""
+
+FOUND_NATIVE: Final = "it answered a sample request with a structured call"
+FOUND_TEXT: Final = "it answered a sample request without a structured call"
+FOUND_DUMPS: Final = "its template shows the tools as Go structs, not as JSON"
 
 PROBE_TOKENS: Final = 64
 """Tokens of the probe's reply: a call of one short argument takes 20 to 30 in every format."""
@@ -130,9 +135,11 @@ class ProbeResult:
     """What the short sample question has shown."""
 
     native: bool
-    """Whether it was answered with a structured call."""
+    """Whether the model's own tool calls are to be used."""
     thinks_aloud: bool = False
     """Whether the answer began in thinking, of which it had the closer alone."""
+    why: str = FOUND_NATIVE
+    """Half a sentence for people."""
 
 
 async def probe(backend: Backend) -> ProbeResult:
@@ -145,7 +152,8 @@ async def probe(backend: Backend) -> ProbeResult:
         ModelError: the server could not be asked; nothing is known then.
     """
     if (await backend.capabilities()).tools is False:
-        return ProbeResult(native=False)
+        return ProbeResult(native=False, why=FOUND_TEXT)
+    dumped = isinstance(backend, RendersTools) and await backend.dumps_tools(_PROBE)
     native, text = False, ReplyParser((_PROBE_TOOL,))
     events: list[Event] = []
     try:
@@ -158,7 +166,10 @@ async def probe(backend: Backend) -> ProbeResult:
         if signal_of_error(error) is None:
             raise
     events += text.finish()
-    return ProbeResult(native, any(isinstance(event, TextWasThinking) for event in events))
+    aloud = any(isinstance(event, TextWasThinking) for event in events)
+    if dumped:  # A bigger model may have guessed what the sample's one tool takes.
+        return ProbeResult(native=False, thinks_aloud=aloud, why=FOUND_DUMPS)
+    return ProbeResult(native, aloud, FOUND_NATIVE if native else FOUND_TEXT)
 
 
 async def find_schema_form(backend: Backend) -> bool | None:

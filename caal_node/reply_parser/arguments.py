@@ -444,8 +444,13 @@ def quote_sums(text: str) -> str | None:
     return "".join(parts) + text[done:]
 
 
+_BRACKET_IN_FRONT: Final = re.compile(r"\A\{\s*+(?=\{)")
+
+
 def is_cut(text: str) -> bool:
-    """Return whether `text` is valid JSON up to its end, and goes on there."""
+    """Return whether `text` is valid JSON up to its end, and goes on there. An object may have a
+    bracket more in front."""
+    text = _BRACKET_IN_FRONT.sub("", text)
     try:
         _JSON.decode(text)
     except json.JSONDecodeError as error:

@@ -88,12 +88,13 @@ _CUT_NAMESPACE = (
     + "|".join(re.escape(name[:length]) for name in _NAMESPACES for length in range(len(name)))
     + r")\Z"
 )
-MAX_BRACKET_SPACE_CHARS = 32
+_SPACE = r"\s{0,32}"
 """More white space than any writer of JSON puts behind its first bracket."""
-_BEHIND_BRACKET = rf"\s{{0,{MAX_BRACKET_SPACE_CHARS}}}"
-_OBJECT = rf'(?<=\{{)(?={_BEHIND_BRACKET}(?:"|\Z))'
+BEHIND_BRACKET = {"{": rf"{_SPACE}(?:\{{{_SPACE})?", "[": _SPACE}
+"""What stands between a bracket and its content. An object may have two: `{{"name": ...}}`."""
+_OBJECT = rf'(?<=\{{)(?={BEHIND_BRACKET["{"]}(?:"|\Z))'
 """Stands behind a bracket that may begin an object."""
-_LIST = rf"(?<=\[)(?={_BEHIND_BRACKET}(?:\{{|[^\W\d]|\Z))"
+_LIST = rf"(?<=\[)(?={_SPACE}(?:\{{|[^\W\d]|\Z))"
 """Stands behind a bracket that may begin a list of objects or of Python's calls."""
 _MAX_MARKER_CHARS = 128
 _MIN_CUT_CHARS = 3

@@ -48,7 +48,8 @@ _UNREADABLE: Final = "The call cannot be read; write it as one JSON object with 
 _MAX_BEGINNING_CHARS: Final = 96
 """By then it is clear whether a line begins as one of these."""
 _OBJECT: Final = re.compile(rf"\{{\s*+(?:\{{?\s*+[{QUOTES}]|\}}|//|/\*|[^\W\d][\w-]*+\s*+[:=])")
-_OBJECT_IN_LINE: Final = re.compile(rf"\{{\s*+[{QUOTES}]")
+_OBJECT_IN_LINE: Final = re.compile(rf"\{{\s*+[{QUOTES}]|\{{\{{(?:\n\s*+)?[{QUOTES}]")
+"""Two brackets and a blank begin a template, as in `{{ "on" | upper }}`."""
 _LIST_IN_LINE: Final = re.compile(rf"\[\s*+[{QUOTES}{{]")
 _LIST: Final = re.compile(rf"\[\s*+(?:[{QUOTES}{{\[\]]|-?\d|(?:[Tt]rue|[Ff]alse|null|None)\b)")
 _TAG: Final = re.compile(r"</?[^\W\d][\w.:-]*+(?:\s|/?>)")

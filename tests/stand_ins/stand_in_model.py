@@ -168,6 +168,9 @@ class StandInModel:
         """The clients' ends of those on which requests came."""
         self._arrived = asyncio.Semaphore(0)
         self._gone = asyncio.Semaphore(0)
+        self.template = "{{ .Prompt }}"
+        self.rendered: str | None = None
+        """What Ollama says that the model reads; None as versions before 0.11.5."""
         app = web.Application(client_max_size=REQUEST_MAX_BYTES, middlewares=[self._record])
         app.router.add_post("/api/chat", self._ollama_chat)
         app.router.add_post("/api/show", self._show)
@@ -196,7 +199,9 @@ class StandInModel:
         return [
             asked
             for asked in self.requests
-            if asked.path.endswith(("/chat", "completions")) and not _is_schema_probe(asked)
+            if asked.path.endswith(("/chat", "completions"))
+            and not _is_schema_probe(asked)
+            and not _is_render_only(asked)
         ]
 
     def add(self, *replies: Reply) -> None:
@@ -253,6 +258,9 @@ class StandInModel:
             return refusal
         if not body["messages"]:
             return web.json_response(_ollama_line(self.model, done=True, done_reason="load"))
+        if self.rendered is not None and _is_render_only(asked):
+            line = _ollama_line(self.model, done=False)
+            return web.json_response({**line, "_debug_info": {"rendered_template": self.rendered}})
         form = _OllamaForm(self.model, self.prompt_tokens)
         return await self._play(request, form, self._next(asked), body.get("stream", True))
 
@@ -283,7 +291,12 @@ class StandInModel:
         }
         details = {"format": "gguf", "family": self.family, "families": [self.family]}
         return web.json_response(
-            {"details": details, "model_info": info, "capabilities": self.capabilities}
+            {
+                "details": details,
+                "model_info": info,
+                "capabilities": self.capabilities,
+                "template": self.template,
+            }
         )
 
     async def _tags(self, _request: web.Request) -> web.Response:
@@ -446,6 +459,10 @@ class StandInModel:
             await response.prepare(request)
         await response.write_eof()
         return response
+
+
+def _is_render_only(asked: Asked) -> bool:
+    return b'"_debug_render_only"' in asked.body
 
 
 def _is_schema_probe(asked: Asked) -> bool:

@@ -17,11 +17,12 @@ from caal_node.config.settings import Settings
 from caal_node.core.addresses import CLOUD, is_loopback, parse_reference
 from caal_node.core.errors import CaalError, ConfigError
 from caal_node.evaluation.model_profiles import StrategyChoice, Validity, choose
+from caal_node.evaluation.suites import WAY_NAMES
 from caal_node.factories import make_llm
 from caal_node.http_client import UnfitAnswer, open_client
 from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.embedded_engine import require_engine
-from caal_node.models.model_preparation import probe
+from caal_node.models.model_preparation import FOUND_DUMPS, probe
 from caal_node.network.guard import refusal_in
 from caal_node.weights.gguf import find_gguf
 
@@ -41,6 +42,11 @@ CRASH_HINT: Final = (
 SLOTS_HINT: Final = (
     "Where several rooms share this server, start it with --parallel of one a room, and with "
     "--no-kv-unified and --cache-ram, or each turn reads its whole conversation again."
+)
+
+DUMPS_HINT: Final = (
+    "For its own tool calls, write {{ json .Function }} for {{ .Function }} in its template "
+    "(ollama show --template), and make a model of it (ollama create)."
 )
 
 CALL_STRATEGY: Final = "way of asking"
@@ -277,6 +283,8 @@ async def _configured_model(settings: Settings, choice: StrategyChoice) -> Findi
             return warn(
                 CALL_STRATEGY, f"not found out: {why}", "Fix the model first; its line says how."
             )
+    if FOUND_DUMPS in found:
+        return ok(CALL_STRATEGY, found, DUMPS_HINT)
     if state == "stale":
         return warn(CALL_STRATEGY, found, f"Run: {command}")
     return ok(CALL_STRATEGY, found, f"Run: {command}" if state == "untried" else "")
@@ -291,14 +299,10 @@ async def _sample_request(settings: Settings) -> str:
     model = make_llm(settings)
     try:
         async with asyncio.timeout(SAMPLE_S):
-            native = (await probe(model.backend)).native
+            found = await probe(model.backend)
     finally:
         await model.aclose()
-    return (
-        "its server's own tool calls: it answered a sample request with one"
-        if native
-        else "the text protocol: it answered a sample request without a structured call"
-    )
+    return f"{WAY_NAMES['native' if found.native else 'text']}: {found.why}"
 
 
 async def check_second_look(

@@ -325,6 +325,20 @@ class LearnsDialect(Protocol):
 
 
 @runtime_checkable
+class RendersTools(Protocol):
+    """A backend whose server can say what the model reads of a request's tools."""
+
+    async def dumps_tools(self, request: BackendRequest) -> bool:
+        """Return whether the server prints the tools of `request` in its own language's notation,
+        and not as a model was trained to read them. False where it does not say.
+
+        Raises:
+            ModelError: the same as `Backend.ask`.
+        """
+        ...
+
+
+@runtime_checkable
 class KeepsSlots(Protocol):
     """A backend whose servers may keep a prompt for each room."""
 

@@ -6,8 +6,10 @@ nested in a tool's schema, which `tests/contract/test_ollama_package.py` pins.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, ValidationError
@@ -56,6 +58,20 @@ _OUTSIDE_OPTIONS: Final = frozenset({"think", "keep_alive", "format", "logprobs"
 _UNSWITCHABLE: Final = ("gptoss", "gpt-oss")
 """Families of models that think whatever they are told. The least they do is "low"."""
 
+_STRUCT: Final = re.compile(r"<nil>|\bmap\[|\b0xc0[0-9a-f]{8}|\{object \[")
+"""What only Go's notation has: an empty field, a map, a pointer, and a schema's type with its
+required parameters, as in `{get_time The time. {object <nil> <nil> [city] {"city": ...}}}`."""
+
+
+def prints_structs(prompt: str) -> bool:
+    """Return whether a prompt's tools are printed as Go's structs.
+
+    A template's `{{ .Function }}` and `{{ .Function.Parameters }}` are since 0.14, in 0.33 too
+    (ollama/ollama#14601), as these types have no String method that writes JSON; `{{ . }}` was
+    until 0.30. `{{ .Tools }}` and `{{ json .Function }}` are JSON.
+    """
+    return _STRUCT.search(prompt) is not None
+
 
 class OllamaMessage(BaseModel):
     content: str | None = None
@@ -65,6 +81,10 @@ class OllamaMessage(BaseModel):
 
 
 _SILENT: Final = OllamaMessage()
+
+
+class OllamaDebugInfo(BaseModel):
+    rendered_template: str = ""
 
 
 class OllamaReply(BaseModel):
@@ -80,6 +100,7 @@ class OllamaReply(BaseModel):
     done_reason: str | None = None
     prompt_eval_count: Count = None
     eval_count: Count = None
+    debug: Annotated[OllamaDebugInfo | None, OR_NONE] = Field(None, alias="_debug_info")
 
     @property
     def is_last(self) -> bool:
@@ -96,6 +117,8 @@ class OllamaModelInfo(ShownModel):
 
     capabilities: Annotated[list[str] | None, first_of(ABILITIES_READ)] = None
     details: OllamaModelDetails = Field(default_factory=OllamaModelDetails)
+    template: str = ""
+    """In Go's template language. It has no tools where prompts are not written by it."""
 
     @property
     def context_tokens(self) -> int | None:
@@ -227,6 +250,26 @@ class OllamaBackend(HttpTransport):
         async with aclosing(self._reply(request, think=True)) as chunks:
             async for chunk in chunks:
                 yield chunk
+
+    async def dumps_tools(self, request: BackendRequest) -> bool:
+        """See `RendersTools`. Since 0.11.5 Ollama can render a prompt alone, but it loads the model
+        first. Older versions write one token."""
+        if self._info is None:
+            self._info = await self._show()
+        if ".Tools" not in self._info.template:
+            return False
+        asked = replace(request, stream=False, max_tokens=1)
+        body = self._body(asked, settled_think(self._think, self._info))
+        body["_debug_render_only"] = True
+        patience = Patience(self.deadlines, request.first_s)
+        try:
+            async with aclosing(self.pieces("/api/chat", body, json_lines, patience)) as lines:
+                async for line in lines:
+                    debug = self._parsed(line).debug
+                    return debug is not None and prints_structs(debug.rendered_template)
+        except ModelReplyError:
+            pass  # The sample request that follows says why.
+        return False
 
     async def _reply(self, request: BackendRequest, think: Think) -> AsyncGenerator[Chunk]:
         calls, runs = CallJoiner(), ServerRuns()

@@ -23,6 +23,7 @@ from caal_node.models.backends.base import (
     Dialect,
     LearnsDialect,
     NativeCall,
+    RendersTools,
     TextChunk,
 )
 from caal_node.redaction.placeholders import PromptRedaction, Restoring
@@ -76,6 +77,11 @@ class RedactingBackend:
                     if isinstance(chunk, NativeCall):
                         chunk = replace(chunk, arguments=restoring.arguments(chunk.arguments))
                     yield chunk
+
+    async def dumps_tools(self, request: BackendRequest) -> bool:
+        """See `RendersTools`."""
+        asked = self.wrapped
+        return isinstance(asked, RendersTools) and await asked.dumps_tools(self._shown(request)[0])
 
     def _shown(self, request: BackendRequest) -> tuple[BackendRequest, Restoring]:
         restoring = Restoring()

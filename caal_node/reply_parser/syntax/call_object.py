@@ -41,9 +41,11 @@ _MAX_RESTARTS = 4
 _ID_KEYS = frozenset({"id", "index", "tool_call_id", "call_id"})
 _CALL_KEYS = frozenset((*NAME_KEYS, *WRAPPING_KEYS, *LIST_KEYS, *ARGUMENT_KEYS))
 _KNOWN_KEYS = _CALL_KEYS | _ID_KEYS | {"type"}
-_NAMED: Final = rf'\s*+(?:,\s*+)?\{{\s*"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\]+)"\s*'
+_NAMED: Final = (
+    rf'\s*+(?:,\s*+)?\{{\s*+(?:\{{\s*+)?"(?:{"|".join(NAME_KEYS)})"\s*:\s*"([^"\\]+)"\s*'
+)
 _NEIGHBOUR: Final = re.compile(
-    rf'(?:{_NAMED}\}}){{0,3}}{_NAMED},\s*"(?:{"|".join(ARGUMENT_KEYS)})"\s*:\s*\{{'
+    rf'(?:{_NAMED}\}}\}}?){{0,3}}{_NAMED},\s*"(?:{"|".join(ARGUMENT_KEYS)})"\s*:\s*\{{'
 )
 """A call, as it stands behind another; some without arguments may stand between."""
 _NEIGHBOUR_CHARS: Final = 256
@@ -127,7 +129,8 @@ class _ObjectReader:
     def _read_fields(self) -> Steps[bool]:
         cursor = self._cursor
         self.raw.append(cursor.advance_by(1))
-        if self.marked and (yield from cursor.skip_space()) == "{":
+        doubled = (yield from cursor.skip_space()) == "{"
+        if doubled:
             cursor.advance_by(1)  # `{{...}}`, from a template that was taken literally.
         while True:
             char = yield from cursor.skip_space()
@@ -157,6 +160,10 @@ class _ObjectReader:
                 if self.recoverable:
                     return (yield from self._recover())
                 return False
+        if doubled and (yield from cursor.skip_space()) == "}":
+            cursor.advance_by(1)
+        elif doubled:
+            cursor.unread(cursor.skipped)
         return (yield from self._end())
 
     def _recover(self) -> Steps[bool]:

@@ -7,7 +7,7 @@ import re
 from caal_node.reply_parser.arguments import is_cut
 from caal_node.reply_parser.cursor import Steps
 from caal_node.reply_parser.formats import FORMAT_BY_OPENER
-from caal_node.reply_parser.markers import MAX_BRACKET_SPACE_CHARS
+from caal_node.reply_parser.markers import BEHIND_BRACKET
 from caal_node.reply_parser.parse_context import ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax.call_object import read_bare_object, read_call_object
 from caal_node.reply_parser.syntax.values import read_keywords
@@ -165,18 +165,17 @@ _SPEECH_BEHIND = re.compile(r"(?<!\s)[^\S\n]*+(?P<line>\n)(?=\s*\w)|```")
 """What neither a name nor a key continues with."""
 _MAX_OPEN_STRING_CHARS = 128
 """The most of a name or a key in which the reply may end."""
-_SPACE = re.compile(rf"\s{{0,{MAX_BRACKET_SPACE_CHARS}}}")
+_BEHIND = {bracket: re.compile(inside) for bracket, inside in BEHIND_BRACKET.items()}
 
 
 def read_at_bracket(context: ParseContext, bracket: str) -> Steps[bool]:
     """Deal with `{` or `[` in running text. False: more text is needed first."""
     cursor, position = context.cursor, context.position
     if not position.quoting:
-        found = _SPACE.match(cursor.text, cursor.at + 1)
-        space = found.group() if found is not None else ""
-        end = cursor.at + 1 + len(space)
+        inside = _BEHIND[bracket].match(cursor.text, cursor.at + 1)
+        end = inside.end() if inside is not None else cursor.at + 1
         char = cursor.text[end : end + 1]
-        if not char and len(space) < MAX_BRACKET_SPACE_CHARS and not cursor.closed:
+        if not char and not cursor.closed:
             return False
         if _may_be_call(context, bracket, char):
             cursor.record()

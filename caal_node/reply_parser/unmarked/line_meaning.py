@@ -42,6 +42,8 @@ _ARGUMENTS_LABEL: Final = re.compile(
     rf"(?::\d+)?[ \t\n]*(?:(?:{'|'.join(ARGUMENT_KEYS)}|with)\b)?[ \t\n]*[:=]?[ \t\n]*",
     re.IGNORECASE,
 )
+_DOUBLED: Final = re.compile(rf"\A\{{\s*+(\{{\s*+[{QUOTES}].*\}})\s*+\}}\Z", re.DOTALL)
+"""An object in `{{...}}`, from a template that was taken literally."""
 _QUOTES: Final = str.maketrans("“”„«»‘’‚", '"""""\'\'\'')
 _COMMENT: Final = re.compile(
     r'("(?:[^"\\]|\\.)*+(?:"|\\?\Z))|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|//[^\n]*|(?<=\s)#[^\n]*',
@@ -142,6 +144,7 @@ def value_of(text: str) -> Any:
         pass
     if len(text) > MAX_CHARS:
         raise UnreadableLiteral("too long")
+    text = _DOUBLED.sub(r"\1", text)
     plain = _COMMENT.sub(lambda found: found[1] or "", text.translate(_QUOTES)).strip()
     parser = LiteralParser(plain)
     value = parser.value()
