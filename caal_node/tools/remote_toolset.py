@@ -108,8 +108,8 @@ class RemoteToolset(Toolset):
         self._late: tuple[ToolTable, tuple[ToolSpec, ...], ToolTable] | None = None
         """A table, own tools that came after it, and the table with those."""
         self.failed: Mapping[str, str] = {}
-        self._reported: Mapping[str, str] | None = None
-        """What `failed` was when it was last reported; None before anybody listens."""
+        self._reported: dict[str, str] | None = None
+        """What is reported of `failed`; None before anybody listens."""
         self.new: tuple[str, ...] = ()
         """What known MCP servers have added, and nobody has accepted yet."""
         self._sources: Mapping[TierName, ToolSource] = {
@@ -142,8 +142,9 @@ class RemoteToolset(Toolset):
             logger.exception("the tools could not be listed; a reload tries again")
         if self._stay is not None:
             await self._stay.begin()
-        self._reported = {}
-        self._report_sources()
+        async with self._reloading:
+            self._reported = {}
+            await self._report_sources()
         self._polls += [
             asyncio.create_task(self._poll(tier, source.poll_s), name="caal-tools-poll")
             for tier, source in self._sources.items()
@@ -197,18 +198,29 @@ class RemoteToolset(Toolset):
             reloaded: Whether somebody has asked for the table; else a source has changed it.
             most: Estimated tokens that they may have, where the prompt has no room for more.
         """
-        if self._head_rule is not None:
-            self._head = self._head_rule.names(
-                self.table, self.search.exposed, self._head, reloaded=reloaded, most=most
-            )
+        self._use_head(self._head_of(self.table, self.search, reloaded=reloaded, most=most))
+
+    def _head_of(
+        self, table: ToolTable, search: ToolEntry, *, reloaded: bool, most: int | None = None
+    ) -> frozenset[str] | None:
+        if self._head_rule is None:
+            return None
+        return self._head_rule.names(
+            table, search.exposed, self._head, reloaded=reloaded, most=most
+        )
+
+    def _use_head(self, head: frozenset[str] | None) -> None:
+        self._head = head
         self._given = None
-        if self._head is not None:
+        if head is not None:
             self._finder.prepare(self.table)
 
     @property
     def head_entries(self) -> tuple[ToolEntry, ...]:
         """The tools at every prompt's front, in the order of the table, behind the search tool."""
-        return tuple(e for e in (self.search, *self.table) if self.stands_in_head(e.exposed))
+        if (head := self._head) is None:
+            return tuple(self.table)
+        return tuple(entry for entry in (self.search, *self.table) if entry.exposed in head)
 
     def stands_in_head(self, name: str) -> bool:
         """Say whether every prompt has the tool at its front; the search does when others do
@@ -305,8 +317,8 @@ class RemoteToolset(Toolset):
 
     def _make_table(self, specs: Sequence[ToolSpec]) -> ToolTable:
         """Make a table, and all that is asked of every tool of it, in the thread of the caller."""
-        table = ToolTable(map(_with_fitting_examples, specs))
-        _ = table.schema_tokens, table.prompt_tools, table.described
+        table = ToolTable(map(_with_fitting_examples, specs), self.table)
+        _ = table.schema_tokens, table.prompt_tools, table.described, table.specs
         for entry in table:
             self._hides(entry)  # a policy remembers which of its rules fit a tool
         return table
@@ -323,36 +335,53 @@ class RemoteToolset(Toolset):
     async def _replace_table(
         self, methods: Sequence[ToolSpec] | None = None, *, reloaded: bool
     ) -> None:
-        """Make the table from the listings."""
+        """Make the table from the listings, in a thread, then swap all that depends on it."""
         listings = list(self._listings.values())
-        # A large schema takes 0.4 ms to compact; a hundred of them would be heard.
         own = await self._own_specs() if methods is None else tuple(methods)
-        table = await asyncio.to_thread(self._make_table, [*own, *self._remote_specs()])
-        self.failed = {
-            name: self._pipeline.redact(why) for one in listings for name, why in one.failed.items()
-        }
+        specs, head_before = [*own, *self._remote_specs()], self._head
+        table, search, head, failed = await asyncio.to_thread(
+            self._made, specs, listings, reloaded=reloaded
+        )
+        self.failed = failed
         self.new = tuple(itertools.chain.from_iterable(one.new for one in listings))
         self.table, self._methods_listed = table, own
         self.calls.forget_others(table)
-        self._given = None
-        if reloaded:
-            self.search = table.beside(search_spec(table))
-        self.choose_head(reloaded=reloaded)
-        self._report_sources()
+        self.search = search
+        if reloaded or self._head is head_before:
+            self._use_head(head)
+        else:  # a prompt had no room meanwhile
+            self.choose_head(reloaded=False)
         if self._stay is not None:
             self._stay.note_tools()
+        await self._report_sources()
 
-    def _report_sources(self) -> None:
-        """Tell of the sources that are down, or ready again, since the last time."""
-        if (before := self._reported) is None:
+    def _made(
+        self, specs: Sequence[ToolSpec], listings: Sequence[ToolListing], *, reloaded: bool
+    ) -> tuple[ToolTable, ToolEntry, frozenset[str] | None, Mapping[str, str]]:
+        """Return what replaces table, search, head and `failed`, in the thread of the caller."""
+        table = self._make_table(specs)
+        search = table.beside(search_spec(table)) if reloaded else self.search
+        redact = self._pipeline.redact
+        failed = {name: redact(why) for one in listings for name, why in one.failed.items()}
+        return table, search, self._head_of(table, search, reloaded=reloaded), failed
+
+    async def _report_sources(self) -> None:
+        """Tell of the sources that are down, or ready again, since the last time.
+
+        Each event is a step of its own, as a server may have thousands of tools that are held.
+        """
+        if (reported := self._reported) is None:
             return
-        self._reported = now = self.failed
-        for source in before:
-            if source not in now:
-                self._pipeline.events.emit(ToolSourceChanged(source, "ready"))
+        now = self.failed
+        for source in [source for source in reported if source not in now]:
+            del reported[source]
+            self._pipeline.events.emit(ToolSourceChanged(source, "ready"))
+            await asyncio.sleep(0)
         for source, reason in now.items():
-            if before.get(source) != reason:
+            if reported.get(source) != reason:
+                reported[source] = reason
                 self._pipeline.events.emit(ToolSourceChanged(source, "down", reason))
+                await asyncio.sleep(0)
 
     async def _poll(self, tier: TierName, interval_s: float) -> None:
         while True:

@@ -61,7 +61,10 @@ class ToolTable:
         return tool
 
     def differences(self, before: ToolTable) -> dict[str, tuple[str, ...]]:
-        """Gives the `added`, `removed` and `changed` exposed names, each a tuple in table order."""
+        """Gives the `added`, `removed` and `changed` exposed names, each a tuple in table order.
+
+        Thousands of tools take longer than an audio frame, so compare tables in a thread.
+        """
         old, new = before.by_name, self.by_name
         return {
             "added": tuple(name for name in new if name not in old),
@@ -472,7 +475,8 @@ class ServerManager:
             await self._rebuild_table()
         self._told_failed = self.failed
         await self._remember(asked)
-        return ReloadReport(**self._registry.table.differences(before), failed=self._told_failed)
+        differences = await asyncio.to_thread(self._registry.table.differences, before)
+        return ReloadReport(**differences, failed=self._told_failed)
 
     def _replace_servers(
         self, wanted: Mapping[str, ServerConfig]
@@ -541,7 +545,7 @@ class ServerManager:
         self, server: str, before: ToolTable, vetted: VettedTools | None
     ) -> None:
         await self._rebuild_table()
-        found = self._registry.table.differences(before)
+        found = await asyncio.to_thread(self._registry.table.differences, before)
         if any(found.values()) or self._registry.vetted.get(server) != vetted:
             logger.info("%s: its tools are not those it had", server)
             self._tell(server, found)

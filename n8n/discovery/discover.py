@@ -255,7 +255,7 @@ async def discover_rest(api: ApiClient, cache: DiscoveryCache) -> Discovery:
         made = await _normalise_all(workflows)
     cache.forget_all_but({id_of(w) for w in workflows})
     cache.workflows = workflows
-    tools, skipped = _named(made, cache)
+    tools, skipped = await _named(made, cache)
     return Discovery(tools, skipped, "rest", api.requests, notices)
 
 
@@ -267,7 +267,7 @@ async def discover_mcp(api: ApiClient, cache: DiscoveryCache) -> Discovery:
     workflows, unread, stale = await _read_details(api, wanted, cache)
     cache.forget_all_but({id_of(p) for p in previews})
     cache.workflows = workflows
-    tools, unfit = _named(await _normalise_all(workflows), cache)
+    tools, unfit = await _named(await _normalise_all(workflows), cache)
     if stale:
         notices += (f"Workflows that are as last seen, as n8n was too busy to be asked: {stale}.",)
     if hidden := sum(s.reason == "rate_limited" for s in unread):
@@ -402,11 +402,19 @@ def _normalised(workflow: Workflow) -> list[UnnamedTool] | Skipped:
         return skipped_for(workflow, "unreadable", "it is nested too deeply")
 
 
-def _named(
+async def _named(
     made: list[list[UnnamedTool] | Skipped], cache: DiscoveryCache
 ) -> tuple[tuple[WorkflowTool, ...], tuple[Skipped, ...]]:
     skipped = tuple(one for one in made if isinstance(one, Skipped))
     unnamed = [tool for one in made if not isinstance(one, Skipped) for tool in one]
-    cache.names = assign_names((candidate for candidate, _ in unnamed), cache.names)
-    tools = [replace(tool, name=cache.names[candidate.key]) for candidate, tool in unnamed]
-    return tuple(sorted(tools, key=lambda t: t.name)), skipped
+    # Five hundred take 25 ms.
+    tools, cache.names = await asyncio.to_thread(_with_names, unnamed, cache.names)
+    return tools, skipped
+
+
+def _with_names(
+    unnamed: list[UnnamedTool], before: Mapping[str, str]
+) -> tuple[tuple[WorkflowTool, ...], dict[str, str]]:
+    names = assign_names((candidate for candidate, _ in unnamed), before)
+    tools = [replace(tool, name=names[candidate.key]) for candidate, tool in unnamed]
+    return tuple(sorted(tools, key=lambda t: t.name)), names

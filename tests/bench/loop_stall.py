@@ -127,15 +127,15 @@ async def bench(runs: int) -> None:
         # As the worker does it (caal_node/cli/worker.py).
         gc.collect()
         gc.freeze()
-        rows.append(_row("idle", [await watched(lambda: asyncio.sleep(0.5)) for _ in range(runs)]))
+        rows.append(row("idle", [await watched(lambda: asyncio.sleep(0.5)) for _ in range(runs)]))
         for name, words in CASES.items():
             held = [await watched(lambda words=words: turn(words)) for _ in range(runs)]
-            rows.append(_row(name, held))
+            rows.append(row(name, held))
     columns = ("turn", "late ms, worst", "late ms, median", "CPU ms, worst", "over", "longest step")
     print_table(f"the longest stall of the event loop, {runs} runs each", columns, rows)
 
 
-def _row(name: str, held: list[Held]) -> tuple[object, ...]:
+def row(name: str, held: list[Held]) -> tuple[object, ...]:
     late = sorted(each.late_ms for each in held)
     worst = max(held, key=lambda each: each.step_ms)
     over = sum(ms > LIMIT_MS for ms in late)

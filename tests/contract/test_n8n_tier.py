@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -21,9 +22,11 @@ from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.chat_context import to_schemas
 from caal_node.tools.source import VerbatimResult
+from caal_node.tools.sources import n8n as n8n_source
 from caal_node.tools.sources.configured import n8n_tier
 from caal_node.tools.sources.n8n import FAILURES, N8nToolSource, failure_of
 from mcp_bridge import Answer, Question
+from n8n.discovery import discover
 from tests.recorded_n8n import RecordedN8n
 from tests.stand_ins.conversation import NOWHERE, FakeTier, conversation
 from tests.stand_ins.stand_in_model import Call, StandInModel
@@ -52,6 +55,28 @@ async def agent_of(recorded: RecordedN8n, tier: N8nToolSource) -> CaalAgent:
     agent = CaalAgent(settings=settings, tiers={"n8n": tier}, warm=False)
     await agent.reload_tools()
     return agent
+
+
+async def test_workflows_that_stay_are_the_same_specs_and_are_named_and_described_in_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def noted(work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*given: Any) -> Any:
+            threads.append(threading.current_thread())
+            return work(*given)
+
+        return run
+
+    monkeypatch.setattr(discover, "assign_names", noted(discover.assign_names))
+    monkeypatch.setattr(n8n_source, "spec_of", noted(n8n_source.spec_of))
+    async with RecordedN8n() as recorded, tier_of(recorded) as tier:
+        first, again = await tier.discover(), await tier.discover()
+    assert first.specs
+    assert again.specs is first.specs
+    assert len(threads) == 2 * (1 + len(first.specs))
+    assert threading.main_thread() not in threads
 
 
 def prompt(agent: CaalAgent) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import MappingProxyType
 from typing import Any, Final
@@ -105,10 +106,13 @@ class N8nToolSource(ToolSource):
             return ToolListing(self._specs, {SOURCE: str(error)})
         for notice in found.notices:
             logger.warning("n8n: %s", notice)
-        self._specs = tuple(
-            spec_of(tool, self.workflows.deadline_s(tool) + SPARE_S) for tool in found.tools
-        )
+        self._specs = await asyncio.to_thread(self._specs_of, found.tools)
         return ToolListing(self._specs)
+
+    def _specs_of(self, tools: Sequence[n8n.WorkflowTool]) -> tuple[ToolSpec, ...]:
+        """Describe the tools; the same objects where they are those of the last time."""
+        made = tuple(spec_of(tool, self.workflows.deadline_s(tool) + SPARE_S) for tool in tools)
+        return self._specs if made == self._specs else made
 
     async def call(
         self,
