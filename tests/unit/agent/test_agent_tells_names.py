@@ -101,7 +101,9 @@ async def test_the_session_s_own_keyterms_stay_and_are_left_behind() -> None:
     ears = Ears()
     async with session_with(ears, "Grafana") as session:
         await session.start(agent_with(source_of(call_people("Siobhan"))))
-        assert await ears.next() == ["Grafana", "Siobhan"]
+        while (told := await ears.next()) == ["Grafana"]:
+            pass  # LiveKit tells its own before the tools are known.
+        assert told == ["Grafana", "Siobhan"]
         session.update_agent(agent_with(source_of()))
         assert await ears.next() == ["Grafana"]
 
