@@ -278,7 +278,7 @@ _STYLES: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
 
 
 _CALL_ENDS = {
-    "glm": re.compile(r"</tool_call>\s*\Z"),
+    "glm": re.compile(r"</tool_call>[^<]*(?:<(?:/[a-z_]*)?)?\Z"),
     "elements": re.compile(r"</function>\s*(?:</tool_call>)?[^<]*(?:<(?:/[a-z_]*)?)?\Z"),
     "qwen": re.compile(r"</function>\s*</tool_call>[^<]*(?:<(?:/p?[a-z]*)?)?\Z"),
 }
@@ -292,6 +292,7 @@ is seen, and what follows it is taken for speech."""
 @example(first={"text": "buy milk and\ntea"}, second={})
 @example(first={}, second={"text": "</tool_call></tool_call>"})
 @example(first={}, second={"text": "milk</tool_call></tool_call>"})
+@example(first={}, second={"text": "", "more": {"arguments": {":{</tool_call>": ""}}})
 @example(first={}, second={"text": "milk</function></tool_call>milk"})
 @example(first={"text": '<tool_call>{"name": "x", "arguments": {}}</tool_call>'}, second={})
 @example(first={"more": {"name": "x", "arguments": {"a": "b"}}}, second={})
