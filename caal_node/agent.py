@@ -63,7 +63,7 @@ from caal_node.models.plugin_reply import as_heard
 from caal_node.models.question import Question
 from caal_node.models.strategies.turn_limits import TurnClock
 from caal_node.network.rooms import enforce_with_rooms
-from caal_node.prompt_builder import PromptBuilder
+from caal_node.prompt_builder import PromptBuilder, budget_of, front_tokens
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
@@ -181,7 +181,11 @@ class CaalAgent(Agent):
             self._pipeline,
             own=self,
             stay=self._services,
-            head=PromptHead(self.settings.tool_tokens, self.settings.pinned_tools, self.policies),
+            head=PromptHead(
+                front_tokens(self.settings, budget_of(self.settings, None), 0),
+                self.settings.pinned_tools,
+                self.policies,
+            ),
             embedder=embedder,
         )
         self._prompt_builder = PromptBuilder(

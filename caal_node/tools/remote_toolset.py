@@ -120,7 +120,7 @@ class RemoteToolset(Toolset):
             pipeline.redaction.add(source)
         self._own: Final = own
         self._stay: Final = stay
-        self._head_rule: Final = head
+        self._head_rule = head
         self.calls: Final = RemoteCalls(self._sources, pipeline, self)
         """Runs the calls of remote tools."""
         self._listings = dict.fromkeys(self._sources, ToolListing())
@@ -190,6 +190,12 @@ class RemoteToolset(Toolset):
     def head(self) -> frozenset[str] | None:
         """The names at every prompt's front, the search tool among them; None: all tools are."""
         return self._head
+
+    def allow_head(self, max_tokens: int) -> None:
+        """Let all tools stand in front where they have at most so many estimated tokens."""
+        if self._head_rule is not None and self._head_rule.max_tokens != max_tokens:
+            self._head_rule = replace(self._head_rule, max_tokens=max_tokens)
+            self.choose_head()
 
     def choose_head(self, *, reloaded: bool = True, most: int | None = None) -> None:
         """Settle which tools stand at every prompt's front, until the next table.
