@@ -1,8 +1,8 @@
 """Which tests run when: in `make test` or in `make test-rest`, side by side or alone.
 
 `--part=quick` leaves out the long tests: those that need a model, a room or a real server, that run
-whole commands, and those marked `long`. `--part=rest` has these, and the property tests once more,
-with all their examples.
+whole commands, and those marked `long`. `--part=long` has these alone, `--part=rest` the property
+tests once more as well, with all their examples.
 
 A file's tests stay in one worker and in their order. Those that ask a model on this machine, or
 listen and speak with one, all run in one worker, one after the other: each of them fills both
@@ -33,9 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--part",
-        choices=("all", "quick", "rest"),
+        choices=("all", "quick", "long", "rest"),
         default="all",
-        help="all tests, those of `make test`, or those of `make test-rest`",
+        help="all tests, those of `make test`, the others, or those of `make test-rest`",
     )
 
 
@@ -76,7 +76,7 @@ def _is_in(part: str, item: pytest.Item) -> bool:
     )
     if part == "rest":
         return is_long or is_hypothesis_test(getattr(item, "obj", None))
-    return part == "all" or not is_long
+    return part == "all" or is_long == (part == "long")
 
 
 def _group(item: pytest.Item) -> str:
