@@ -46,6 +46,7 @@ from caal_node.control.messages import (
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
 from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.paths import used_tools
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.core.turn import Turn
@@ -82,6 +83,7 @@ from caal_node.tools.sources.methods import OwnTools, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_search import PromptHead
 from caal_node.tools.undo import UNDO, undo_for
+from caal_node.tools.used_tools import UsedTools
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
@@ -187,6 +189,7 @@ class CaalAgent(Agent):
                 self.policies,
             ),
             embedder=embedder,
+            used=UsedTools(used_tools(type(self).__name__)),
         )
         self._prompt_builder = PromptBuilder(
             self.settings,
