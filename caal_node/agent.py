@@ -46,6 +46,7 @@ from caal_node.control.messages import (
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
 from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.paths import used_tools
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
 from caal_node.core.turn import Turn
@@ -63,7 +64,7 @@ from caal_node.models.plugin_reply import as_heard
 from caal_node.models.question import Question
 from caal_node.models.strategies.turn_limits import TurnClock
 from caal_node.network.rooms import enforce_with_rooms
-from caal_node.prompt_builder import PromptBuilder
+from caal_node.prompt_builder import PromptBuilder, budget_of, front_tokens
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks
@@ -82,6 +83,7 @@ from caal_node.tools.sources.methods import OwnTools, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_search import PromptHead
 from caal_node.tools.undo import UNDO, undo_for
+from caal_node.tools.used_tools import UsedTools
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
@@ -181,8 +183,13 @@ class CaalAgent(Agent):
             self._pipeline,
             own=self,
             stay=self._services,
-            head=PromptHead(self.settings.tool_tokens, self.settings.pinned_tools, self.policies),
+            head=PromptHead(
+                front_tokens(self.settings, budget_of(self.settings, None), 0),
+                self.settings.pinned_tools,
+                self.policies,
+            ),
             embedder=embedder,
+            used=UsedTools(used_tools(type(self).__name__)),
         )
         self._prompt_builder = PromptBuilder(
             self.settings,

@@ -54,6 +54,12 @@ def budget_of(settings: Settings, told: int | None) -> ContextBudget:
     )
 
 
+def front_tokens(settings: Settings, shared: ContextBudget, head: int) -> int:
+    """Return the estimated tokens that all tools may have together and stand in front of the
+    conversation, with `head` tokens of instructions. Where they have more, they are on demand."""
+    return shared.front(head) if settings.tool_tokens is None else settings.tool_tokens
+
+
 def too_many_tools(
     settings: Settings, shared: ContextBudget, tools: int, head: int, left_out: Sequence[str]
 ) -> tuple[str, str]:
@@ -276,8 +282,11 @@ class PromptBuilder:
         if on_demand is None:
             return None
         if self._settled != (table, shared):
+            head = _fixed_tokens(history)
+            if self._settled is None or self._settled[1] != shared:
+                on_demand.allow(front_tokens(self._settings, shared, head))
             self._settled = table, shared
-            given, most = self._prompt_tools(tools), shared.tools(_fixed_tokens(history))
+            given, most = self._prompt_tools(tools), shared.tools(head)
             if not on_demand.is_on and self._tokens(given) > most:
                 on_demand.shorten(min(most, given.schema_tokens - 1))
         if not on_demand.is_on:

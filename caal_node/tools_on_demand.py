@@ -55,6 +55,10 @@ class ToolSupply(Protocol):
     @property
     def head(self) -> frozenset[str] | None: ...
 
+    def allow_head(self, max_tokens: int) -> None:
+        """Let all tools stand in front where they have at most so many estimated tokens."""
+        ...
+
     def choose_head(self, *, most: int) -> None:
         """Put at most so many estimated tokens of tools in front."""
         ...
@@ -104,6 +108,10 @@ class ToolsOnDemand:
         self._web: tuple[ToolTable, str | None] | None = None
         """The tool of a table that searches the web. The node calls it by itself where a reply
         cannot know an answer, whether the model was told of it or not."""
+
+    def allow(self, tokens: int) -> None:
+        """Let all tools stand in front where they have at most so many estimated tokens."""
+        self._supply.allow_head(tokens)
 
     def shorten(self, most: int) -> None:
         """Put at most so many estimated tokens of tools in front, of this table."""

@@ -336,10 +336,10 @@ class Settings(BaseModel):
     """The file of MCP servers; see docs/mcp.md."""
     mcp_path: Path | None = None
     """The folder that a room works in, for servers that need one (`with_path`)."""
-    tool_tokens: Annotated[int, Field(ge=0, le=1 << 20)] = 3_000
+    tool_tokens: Annotated[int, Field(ge=0, le=1 << 20)] | None = None
     """Tokens of the schemas of all tiers together. Where they are more, the prompt begins with few
-    tools, and the others are told on demand: to read 20 tools of 3,000 tokens takes 50 s on two
-    cores."""
+    tools, and the others are told on demand. By default they are what the model's context holds
+    beside twenty turns, and at most 6,000: two cores read 3,000 in 30 s."""
     pinned_tools: Annotated[PinnedGlobs, Field(max_length=PINS_MAX)] = ()
     """Names of tools, or globs over them, that stand at the beginning of every prompt although the
     others are told on demand. See docs/discovery.md."""

@@ -44,6 +44,13 @@ WINDOW_STEP: Final = 512
 TALK_PART: Final = 4
 """The talk gets at least a quarter of a whole prompt, however many tools there are: with the
 defaults 1,536 tokens, some ten spoken turns."""
+LONG_TALK_TOKENS: Final = 5_000
+"""What twenty turns with calls and results need, 250 tokens each (docs/figures.md has them)."""
+FRONT_TOKENS_MAX: Final = 6_000
+"""Estimated tokens of tools, some 40, that stand in front of a conversation in any context, if its
+owner does not say otherwise: two cores need a minute to read them."""
+SMALL_FRONT_PART: Final = 4
+"""In a context too small for twenty turns, the tools in front get at most a quarter of it."""
 REPLY_TOKENS_MAX: Final = 512
 """Tokens that are kept free for a reply: two minutes of speech."""
 REPLY_PART: Final = 8
@@ -74,6 +81,13 @@ class ContextBudget:
         """Return how many estimated tokens of tools fit beside the talk, with `head` tokens of
         instructions."""
         return max(0, int((self.context - self._beside(head)) * OVERESTIMATE))
+
+    def front(self, head: int) -> int:
+        """Return how many estimated tokens all tools may have and stand in front: as many as fit
+        beside twenty turns."""
+        beside = head + LONG_TALK_TOKENS + self._reply
+        fitting = max(int((self.context - beside) * OVERESTIMATE), self.context // SMALL_FRONT_PART)
+        return min(fitting, FRONT_TOKENS_MAX)
 
     def context_for(self, tools: int, head: int) -> int:
         """Return a context in which tools of so many estimated tokens fit, beside the talk that it

@@ -59,6 +59,11 @@ def wrong_pins() -> Path:
     return state_folder() / "wrong-pins"
 
 
+def used_tools(agent: str) -> Path:
+    """Return the file that counts the calls of an agent, by the name of its class."""
+    return state_folder() / "used-tools" / f"{agent}.json"
+
+
 def worker_metrics(port: int) -> Path:
     """Return the folder in which the rooms' processes of a worker leave their counts."""
     return state_folder() / f"metrics-{port}"

@@ -317,6 +317,10 @@ class ChangingTable(Protocol):
         """Run the search tool; `request` is the words that the call answers."""
         ...
 
+    def note_used(self, name: str) -> None:
+        """Hear that a call of a tool in a conversation has worked."""
+        ...
+
     async def settled(self) -> None:
         """Wait until what a call has changed in the table is there."""
         ...
@@ -390,6 +394,7 @@ class RemoteCalls:
             source = self._sources[entry.spec.tier]
             conversation = RoomCallConversation(entry, context, self._pipeline)
             value = await conversation.run(source.call(entry.spec, arguments, conversation))
+            self._table.note_used(entry.exposed)
             await self._table.settled()  # what it has changed holds in the next request
             return value
 

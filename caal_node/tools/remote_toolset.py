@@ -33,6 +33,7 @@ from caal_node.tools.tool_search import (
     search_patterns,
     search_spec,
 )
+from caal_node.tools.used_tools import UsedTools
 from mcp_bridge import Embedder, ServerStatus
 
 logger = logging.getLogger("caal_node.tools")
@@ -85,6 +86,7 @@ class RemoteToolset(Toolset):
         stay: Stay | None = None,
         head: PromptHead | None = None,
         embedder: Embedder | None = None,
+        used: UsedTools | None = None,
     ) -> None:
         """Nothing is listed before `setup`.
 
@@ -94,6 +96,7 @@ class RemoteToolset(Toolset):
             head: It says which tools stand at every prompt's front; None puts all there.
             embedder: Makes searches go by meaning too. It is this toolset's to close, where it can
                 be closed.
+            used: It counts what is used, for the head; None counts nothing.
         """
         super().__init__(id="caal-node")
         self.table: ToolTable = ToolTable()
@@ -120,7 +123,8 @@ class RemoteToolset(Toolset):
             pipeline.redaction.add(source)
         self._own: Final = own
         self._stay: Final = stay
-        self._head_rule: Final = head
+        self._head_rule = head
+        self._used: Final = used
         self.calls: Final = RemoteCalls(self._sources, pipeline, self)
         """Runs the calls of remote tools."""
         self._listings = dict.fromkeys(self._sources, ToolListing())
@@ -133,6 +137,8 @@ class RemoteToolset(Toolset):
         """List the tools for the first time, then begin to watch for changes."""
         if self._stay is not None:
             await self._stay.prepare()
+        if self._used is not None:
+            await asyncio.to_thread(self._used.load)
         for tier, source in self._sources.items():
             source.watch_changes(partial(self._on_change, tier))
         try:
@@ -165,6 +171,13 @@ class RemoteToolset(Toolset):
             if isinstance(result, Exception):
                 logger.error("closing the tools failed", exc_info=result)
         await self._finder.aclose()
+        if self._used is not None:
+            await asyncio.to_thread(self._used.save)
+
+    def note_used(self, name: str) -> None:
+        """Count a call of a tool that has worked in the conversation."""
+        if self._used is not None:
+            self._used.note(name)
 
     async def reload(self, only: TierName | None = None) -> None:
         """List every tier afresh, or one of them, and replace table and tools in one step.
@@ -191,6 +204,12 @@ class RemoteToolset(Toolset):
         """The names at every prompt's front, the search tool among them; None: all tools are."""
         return self._head
 
+    def allow_head(self, max_tokens: int) -> None:
+        """Let all tools stand in front where they have at most so many estimated tokens."""
+        if self._head_rule is not None and self._head_rule.max_tokens != max_tokens:
+            self._head_rule = replace(self._head_rule, max_tokens=max_tokens)
+            self.choose_head()
+
     def choose_head(self, *, reloaded: bool = True, most: int | None = None) -> None:
         """Settle which tools stand at every prompt's front, until the next table.
 
@@ -206,7 +225,12 @@ class RemoteToolset(Toolset):
         if self._head_rule is None:
             return None
         return self._head_rule.names(
-            table, search.exposed, self._head, reloaded=reloaded, most=most
+            table,
+            search.exposed,
+            self._head,
+            reloaded=reloaded,
+            most=most,
+            used=self._used.often if self._used is not None else (),
         )
 
     def _use_head(self, head: frozenset[str] | None) -> None:

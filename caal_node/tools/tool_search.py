@@ -128,6 +128,9 @@ FLOOD: Final = 3
 more would fit into no prompt."""
 OWN_PART: Final = 4
 """The agent's own methods stay at the front where a quarter of the budget is enough for them."""
+USED_PART: Final = 8
+"""What is used often stands at the front within an eighth of the budget: with a context of 8,192,
+three or four tools."""
 
 
 class HidesTools(Protocol):
@@ -159,6 +162,7 @@ class PromptHead:
         *,
         reloaded: bool,
         most: int | None,
+        used: Sequence[str] = (),
     ) -> frozenset[str] | None:
         """Return the exposed names; see `head_names`. `most` is a further limit to the tokens."""
         return head_names(
@@ -169,6 +173,7 @@ class PromptHead:
             hides=self.hides,
             before=before,
             reloaded=reloaded,
+            used=used,
         )
 
 
@@ -181,11 +186,12 @@ def head_names(
     hides: Callable[[ToolEntry], bool] = lambda _: False,
     before: frozenset[str] | None = None,
     reloaded: bool = True,
+    used: Sequence[str] = (),
 ) -> frozenset[str] | None:
     """Return the exposed names at the front of every prompt; None where all tools stand there.
 
-    They are the search tool, what is pinned or answers from documents, and the agent's own methods
-    where those are few.
+    They are the search tool, what is pinned or answers from documents, the agent's own methods
+    where those are few, and what is used often.
 
     Args:
         search: The exposed name of the search tool.
@@ -195,6 +201,7 @@ def head_names(
         before: What was returned for the table that this one replaces.
         reloaded: Whether the owner, or a session's start, has asked for this table. A change that
             comes on its way leaves the front as it is, unless it is a flood.
+        used: The names that are used often, the most used first.
     """
     if before is not None and not reloaded:
         return frozenset(name for name in before if name == search or name in table)
@@ -208,6 +215,14 @@ def head_names(
     own = [entry for entry in shown if entry.spec.tier == "agent"]
     if _tokens(table, own) <= max_tokens // OWN_PART:
         head |= {entry.exposed for entry in own}
+    left = max_tokens // USED_PART
+    for name in used:
+        entry = table.get(name)
+        if entry is None or name in head or hides(entry):
+            continue
+        if (size := table.schema_tokens[name]) <= left:
+            head.add(name)
+            left -= size
     return None if len(head) == len(shown) else frozenset((search, *head))
 
 

@@ -14,11 +14,12 @@ from typing import Any, Final
 from caal_node.agent import CaalAgent
 from caal_node.config.settings import load_settings
 from caal_node.context.tool_data import ToolDataCache
+from caal_node.context.window import FRONT_TOKENS_MAX
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
 from caal_node.testing import AgentConversation
 from caal_node.tools.pipeline import Pipeline
-from caal_node.tools.sources.mcp import TOOL_TOKENS, McpToolSource
+from caal_node.tools.sources.mcp import McpToolSource
 from caal_node.tools.table import ToolTable
 from tests.attack.harness import Ending, Probe, attack
 from tests.stand_ins.conversation import NOWHERE
@@ -240,7 +241,7 @@ async def unfit(probe: Probe) -> Ending:
 async def whole_page(probe: Probe) -> Ending:
     dense = {"type": "object", "properties": {f"p{n}": {"enum": [[], {}]} for n in range(1_500)}}
     tools = [{**GOOD, "name": f"t{n}", "inputSchema": dense} for n in range(140)]
-    async with server(GOOD, *tools, tool_tokens=TOOL_TOKENS) as source:
+    async with server(GOOD, *tools, tool_tokens=FRONT_TOKENS_MAX) as source:
         specs = await probe.watch(lambda: listed(source))
         names = [spec.name for spec in specs]
         (status,) = source.servers

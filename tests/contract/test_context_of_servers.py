@@ -88,6 +88,21 @@ async def test_with_tools_that_fill_the_window_the_turns_before_are_not_forgotte
         assert len(server.chats[-1].json["tools"]) == 35
 
 
+@pytest.mark.parametrize(("context", "in_front"), [(8_192, False), (16_384, True)])
+async def test_tools_stand_in_front_where_the_context_holds_twenty_turns_beside_them(
+    context: int, in_front: bool
+) -> None:
+    async with (
+        StandInModel(["Ready."], ["One."], context_tokens=context, llama=True) as server,
+        conversation(server, tier=many(20), api="openai", warm=True) as talk,
+    ):
+        await talk.agent.warmed()
+        await talk.ask("first")
+        assert 3_000 < talk.agent.table.prompt_tools.schema_tokens < 6_000
+        assert len(talk.agent.head_entries) == (20 if in_front else 1)
+        assert len(server.chats[-1].json["tools"]) == (20 if in_front else 2)
+
+
 async def test_tools_for_which_the_context_is_too_small_are_told_on_demand(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

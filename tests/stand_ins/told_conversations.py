@@ -38,6 +38,8 @@ class Supply:
         self.fits: Mapping[str, Sequence[str]] = fits or {}
         self.asked: list[str] = []
 
+    def allow_head(self, max_tokens: int) -> None: ...
+
     def choose_head(self, *, most: int) -> None:
         raise AssertionError("the tools of these tests have room")
 

@@ -27,7 +27,7 @@ from caal_node.factories import make_llm
 from caal_node.models.embedding import FETCH, ServerEmbedder, make_embedder
 from caal_node.policy.audit import Tool, open_to_anybody, taken_names, unused_globs
 from caal_node.policy.policy import Policy
-from caal_node.prompt_builder import budget_of, too_many_tools
+from caal_node.prompt_builder import budget_of, front_tokens, too_many_tools
 from caal_node.tools.sources.configured import mcp_tier, n8n_tier
 from caal_node.tools.tool_search import head_names
 from caal_node.toolsets.base import LOCAL_ZONE, ToolsetServices
@@ -279,7 +279,8 @@ async def check_offer(settings: Settings) -> Sequence[Finding]:
 async def _context_finding(settings: Settings, agent: CaalAgent) -> Finding:
     shared = budget_of(settings, await _told(settings))
     head = text_tokens(instructions_text(agent.instructions))
-    tools = _at_the_front(settings, agent, shared.tools(head))
+    most = min(front_tokens(settings, shared, head), shared.tools(head))
+    tools = _at_the_front(settings, agent, most)
     size = _tokens(tools)
     offered = fitting(tools, shared.tools(head), _tokens, agent.search.exposed)
     if left_out := [name for name in tools.names if name not in offered.names]:
@@ -295,12 +296,12 @@ async def _context_finding(settings: Settings, agent: CaalAgent) -> Finding:
     return ok(CONTEXT, text)
 
 
-def _at_the_front(settings: Settings, agent: CaalAgent, room: int) -> PromptTools:
-    """Return the tools that every prompt shows, where its model has room for so many tokens."""
+def _at_the_front(settings: Settings, agent: CaalAgent, most: int) -> PromptTools:
+    """Return the tools that every prompt shows, where they may have so many tokens."""
     names = head_names(
         agent.table,
         agent.search.exposed,
-        max_tokens=min(settings.tool_tokens, room),
+        max_tokens=most,
         pinned=settings.pinned_tools,
         hides=agent.policies.hide,
     )

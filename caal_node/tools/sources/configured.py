@@ -10,6 +10,7 @@ from pydantic import SecretStr
 
 import n8n
 from caal_node.config.settings import Settings, written_at
+from caal_node.context.window import FRONT_TOKENS_MAX
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
@@ -43,7 +44,7 @@ def mcp_tier(
     return McpToolSource(
         settings.mcp_servers,
         call_timeout_s=settings.tool_timeout,
-        tool_tokens=settings.tool_tokens,
+        tool_tokens=FRONT_TOKENS_MAX if settings.tool_tokens is None else settings.tool_tokens,
         catalogue=catalogue,
         pins=Pins(paths.tool_pins()),
         room_path=settings.mcp_path,

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 import mcp_bridge
 from caal_node.config.mcp_file import load_mcp_servers, missing_file
 from caal_node.context.token_estimate import tools_tokens
+from caal_node.context.window import FRONT_TOKENS_MAX
 from caal_node.core.errors import ToolBroke, ToolStarting, ToolTimeout, ToolUnavailable
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Effect, Example, ToolSpec
@@ -27,8 +28,6 @@ logger = logging.getLogger("caal_node.tools")
 READY_S: Final = 3.0
 """Seconds for all servers together, below `DISCOVERY_S` of all tiers: a person waits for the first
 prompt. A slower server comes when it is ready, and its tools stand behind the others then."""
-TOOL_TOKENS: Final = 3_000
-"""The default of the setting of that name."""
 CALL_CAP_S: Final = mcp_bridge.Limits().call_cap_s + 5.0
 """Seconds of a whole call. The bridge's own cap comes first, as its error says more."""
 
@@ -52,7 +51,7 @@ class McpToolSource(ToolSource):
         config: Path,
         *,
         call_timeout_s: float,
-        tool_tokens: int = TOOL_TOKENS,
+        tool_tokens: int = FRONT_TOKENS_MAX,
         catalogue: Path | None = None,
         pins: mcp_bridge.Pins | None = None,
         room_path: Path | None = None,

@@ -105,6 +105,13 @@ def test_the_context_that_is_advised_holds_all_tools(
     assert fitting(tools, advised.tools(head), tokens, "find").names == tools.names
 
 
+@pytest.mark.parametrize(
+    ("context", "front"), [(4_096, 1_024), (8_192, 2_755), (12_288, 6_000), (131_072, 6_000)]
+)
+def test_tools_in_front_leave_room_for_twenty_turns(context: int, front: int) -> None:
+    assert ContextBudget(context, context * 3 // 4).front(384) == front
+
+
 def test_what_does_not_fit_is_said_with_its_fix() -> None:
     shared = ContextBudget(2_048, 1_536, told=True)
     found, fix = too_many_tools(Settings(), shared, 5_000, 256, list("abcdefg"))
