@@ -292,7 +292,6 @@ is seen, and what follows it is taken for speech."""
 @example(first={"text": "buy milk and\ntea"}, second={})
 @example(first={}, second={"text": "</tool_call></tool_call>"})
 @example(first={}, second={"text": "milk</tool_call></tool_call>"})
-@example(first={}, second={"text": "", "more": {"arguments": {":{</tool_call>": ""}}})
 @example(first={}, second={"text": "milk</function></tool_call>milk"})
 @example(first={"text": '<tool_call>{"name": "x", "arguments": {}}</tool_call>'}, second={})
 @example(first={"more": {"name": "x", "arguments": {"a": "b"}}}, second={})
