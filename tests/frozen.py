@@ -51,7 +51,7 @@ from caal_node.reply_parser import ReplyParser, SpokenReplyParser
 from caal_node.testing import AgentConversation, ScriptedToolSource, plain_settings
 from caal_node.tools.sources.mcp import McpToolSource
 from tests.bench.fuzz_replies import mutated
-from tests.bench.layouts import ENVIRONMENT, ROOT, TOOL_TOKENS
+from tests.bench.layouts import ENVIRONMENT, ROOT, TOOL_TOKENS, own_state
 from tests.bench.reply_parser import texts
 from tests.bench.scripted_day import SCRIPTS
 from tests.bench.scripted_model import Script
@@ -98,7 +98,8 @@ async def requests() -> Files:
     for api in APIS:
         for layout in LAYOUTS:
             for script in SCRIPTS:
-                with numbered_ids():
+                # A state each: what one conversation used would stand in front of the next one.
+                with numbered_ids(), own_state():
                     sent = await _sent(api, layout, script, specs)
                 hashes[f"{api} {layout} {script}"] = [
                     hashlib.sha256(each.body).hexdigest() for each in sent

@@ -6,12 +6,14 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
+from unittest.mock import patch
 
 from livekit.agents import Agent, AgentSession, APIConnectOptions, TurnHandlingOptions
 from livekit.agents.beta.toolsets import ToolProxyToolset
@@ -23,6 +25,7 @@ from livekit.plugins import openai
 from caal_node import CaalAgent, ToolDataCache
 from caal_node.config.settings import load_settings
 from caal_node.core.items import CallItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.core.paths import STATE_VARIABLE
 from caal_node.core.prompt_files import read
 from caal_node.models.backends.base import Backend, BackendRequest, Capabilities, Chunk
 from caal_node.models.backends.http_transport import TransportDeadlines
@@ -73,6 +76,13 @@ def _session(model: Any) -> Session:
     )
 
 
+@contextmanager
+def own_state() -> Generator[None]:
+    """No tool was used before, and nothing is left of what is used meanwhile."""
+    with TemporaryDirectory() as folder, patch.dict(os.environ, {STATE_VARIABLE: folder}):
+        yield
+
+
 async def _caal(
     setting: Setting,
     wrapped: Callable[[Backend], Backend] = lambda backend: backend,
@@ -102,15 +112,16 @@ async def _caal(
     )
     model = LLM(backend=wrapped(backend), native_tools=native)
     mcp: Any = McpToolSource(servers, call_timeout_s=START_S, ready_s=START_S)
-    agent = CaalAgent(settings=settings, tiers={"mcp": mcp})
     session = _session(model)
-    try:
-        await session.start(agent)
-        await agent.warmed()
-        yield session
-    finally:
-        await session.aclose()
-        await model.aclose()
+    with own_state():
+        try:
+            agent = CaalAgent(settings=settings, tiers={"mcp": mcp})
+            await session.start(agent)
+            await agent.warmed()
+            yield session
+        finally:
+            await session.aclose()
+            await model.aclose()
 
 
 def _whole(

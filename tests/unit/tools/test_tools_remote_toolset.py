@@ -74,9 +74,9 @@ class Noted(PromptHead):
 
     reloads: ClassVar[list[bool]] = []
 
-    def names(self, *given: Any, reloaded: bool, most: int | None) -> frozenset[str] | None:
+    def names(self, *given: Any, reloaded: bool, **limits: Any) -> frozenset[str] | None:
         self.reloads.append(reloaded)
-        return super().names(*given, reloaded=reloaded, most=most)
+        return super().names(*given, reloaded=reloaded, **limits)
 
 
 @asynccontextmanager
