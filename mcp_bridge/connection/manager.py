@@ -545,15 +545,16 @@ class ServerManager:
         self, server: str, before: ToolTable, vetted: VettedTools | None
     ) -> None:
         await self._rebuild_table()
+        # A tool that is held back is remembered as well, though nothing changes in the table. This
+        # comes first: who has seen the new table may close the manager, which ends the rest.
+        if (changed := self._servers.get(server)) is not None:
+            await self._remember([changed])
         found = await asyncio.to_thread(self._registry.table.differences, before)
         if any(found.values()) or self._registry.vetted.get(server) != vetted:
             logger.info("%s: its tools are not those it had", server)
             self._tell(server, found)
         elif self.failed != self._told_failed:
             self._tell(server)
-        # A tool that is held back is remembered as well, though nothing changes in the table.
-        if (changed := self._servers.get(server)) is not None:
-            await self._remember([changed])
 
     def _tell(self, server: str, found: Mapping[str, tuple[str, ...]] = _NO_DIFFERENCES) -> None:
         self._told_failed = self.failed

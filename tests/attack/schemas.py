@@ -274,7 +274,7 @@ async def grammar(probe: Probe) -> Ending:
             heard = await probe.watch(lambda: talk.say("Ask: tell me what is new."))
         sent = [asked.json["format"] for asked in model.chats if asked.json.get("format")]
     written = json.dumps(sent)
-    bad = [word for word in ("pattern", "10000000", "4294967295") if word in written]
+    bad = [word for word in ('"pattern"', "10000000", "4294967295") if word in written]
     return Ending(
         kept="bad__ask" in written and not bad and len(written) < 20_000 and "new" in heard.spoken,
         heard=f"{heard.spoken} The schema has {len(written)} characters {bad}",
