@@ -45,7 +45,7 @@ from caal_node.control.messages import (
 )
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
-from caal_node.core.items import SystemItem, UserItem
+from caal_node.core.items import Item, SystemItem, UserItem
 from caal_node.core.paths import used_tools
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
@@ -413,15 +413,28 @@ class CaalAgent(Agent):
     def first_question(self, words: str | None = None) -> Question:
         """Return the beginning of the next turn's prompt: the instructions, the tools and the
         conversation, with what a person says, if they have begun."""
+        items, tools = self._beginning()
+        if words is not None:
+            items = (*items, UserItem(words))
+        return self._prompt_builder.first_question(items, tools)
+
+    def choose_front(self, context: int | None) -> None:
+        """Choose the tools that every prompt begins with, as a session does with its model.
+
+        Args:
+            context: The tokens that the model's server says it reads; None if it does not.
+        """
+        self._prompt_builder.choose_front(context, *self._beginning())
+
+    def _beginning(self) -> tuple[Sequence[Item], list[llm.Tool]]:
+        """Return the instructions with the conversation, and the tools that LiveKit is given."""
         tools = llm.ToolContext(self.tools).flatten()
         self._own_tools.guard_in(tools)
         items = self._items_of.read(self.chat_ctx)
         if not any(isinstance(item, SystemItem) for item in items):
             # LiveKit adds the instructions only once every toolset has been set up.
             items = (SystemItem(instructions_text(self.instructions)), *items)
-        if words is not None:
-            items = (*items, UserItem(words))
-        return self._prompt_builder.first_question(items, tools)
+        return items, tools
 
     async def on_reload(self, request: ReloadRequest) -> ReloadReport:
         """Reload for `/reload-tools`, then say each message, or that a tool is ready.

@@ -275,23 +275,38 @@ class PromptBuilder:
     def _front(self, history: Sequence[Item], tools: Sequence[llm.Tool]) -> PromptTools | None:
         """Return the tools that stand in front of a conversation which is told of the others.
 
-        None: all of them stand there. Where the model's context has no room for that, tools are put
-        on demand, once for a table and a context.
+        None: all of them stand there.
+        """
+        self._settle_front(history, tools)
+        if self._on_demand is None or not self._on_demand.is_on:
+            return None
+        return self._fitting(self._on_demand.front(tools, self.examples()), history)
+
+    def choose_front(
+        self, told: int | None, history: Sequence[Item], tools: Sequence[llm.Tool]
+    ) -> None:
+        """Choose the tools in front of a conversation for a model whose server reads `told` tokens.
+
+        A conversation does so by itself, with its own model.
+        """
+        self._told_context, self._shared = told, budget_of(self._settings, told)
+        self._settle_front(history, self.offered(tools))
+
+    def _settle_front(self, history: Sequence[Item], tools: Sequence[llm.Tool]) -> None:
+        """Settle which tools stand in front of the conversation, once for a table and a context.
+
+        Where the model's context has no room for all, tools are put on demand.
         """
         on_demand, table, shared = self._on_demand, self._agent.table, self._shared
-        if on_demand is None:
-            return None
-        if self._settled != (table, shared):
-            head = _fixed_tokens(history)
-            if self._settled is None or self._settled[1] != shared:
-                on_demand.allow(front_tokens(self._settings, shared, head))
-            self._settled = table, shared
-            given, most = self._prompt_tools(tools), shared.tools(head)
-            if not on_demand.is_on and self._tokens(given) > most:
-                on_demand.shorten(min(most, given.schema_tokens - 1))
-        if not on_demand.is_on:
-            return None
-        return self._fitting(on_demand.front(tools, self.examples()), history)
+        if on_demand is None or self._settled == (table, shared):
+            return
+        head = _fixed_tokens(history)
+        if self._settled is None or self._settled[1] != shared:
+            on_demand.allow(front_tokens(self._settings, shared, head))
+        self._settled = table, shared
+        given, most = self._prompt_tools(tools), shared.tools(head)
+        if not on_demand.is_on and self._tokens(given) > most:
+            on_demand.shorten(min(most, given.schema_tokens - 1))
 
     def _references(self, items: Sequence[WindowItem]) -> tuple[Reference, ...]:
         if not self._switches.checks.references:

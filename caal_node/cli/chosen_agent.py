@@ -3,7 +3,7 @@
 Without them it is CAAL_AGENT, else a plain CaalAgent, and CAAL_MODEL.
 """
 
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # LiveKit leaves the event types of its models open, so they are half unknown.
 
 from __future__ import annotations
@@ -23,10 +23,14 @@ from caal_node.agent import CaalAgent
 from caal_node.agent_options import options_given
 from caal_node.config.settings import Settings
 from caal_node.core.addresses import parse_reference, without_userinfo
-from caal_node.core.errors import ConfigError, failing_line
+from caal_node.core.errors import ConfigError, ModelError, failing_line
+from caal_node.factories import make_llm
+from caal_node.models.llm import LLM as OurLLM
 
 _SETTING: Final = "CAAL_AGENT"
 _OPTION: Final = "--agent"
+CONTEXT_S: Final = 10.0
+"""Seconds for a model's server to say how much it reads."""
 
 
 def chosen_agent(settings: Settings, name: str | None, **options: Any) -> CaalAgent:
@@ -92,6 +96,27 @@ def brings_model(settings: Settings, name: str | None) -> bool:
 def has_own_model(agent: CaalAgent) -> bool:
     """Return whether `agent` asks a model of its own, and not its session's."""
     return isinstance(agent.llm, LLM)
+
+
+async def choose_front(agent: CaalAgent) -> int | None:
+    """Have the agent choose the tools that every prompt begins with, as its next session will.
+
+    Returns the tokens that its model's server says it reads; None if it does not say it in time.
+    """
+    told: int | None = None
+    try:
+        model = agent.llm if has_own_model(agent) else make_llm(agent.settings)
+        # An embedded model reads CAAL_NUM_CTX, and would have to be loaded to say so.
+        if isinstance(model, OurLLM) and model.provider != "embedded":
+            try:
+                async with asyncio.timeout(CONTEXT_S):
+                    told = (await model.backend.capabilities()).context_tokens
+            finally:
+                await model.aclose()
+    except (ModelError, ConfigError, TimeoutError):
+        pass  # `caal-node doctor` says what is wrong with the model
+    agent.choose_front(told)
+    return told
 
 
 def agent_class(name: str | None, where: str = _SETTING) -> type[CaalAgent]:

@@ -23,7 +23,7 @@ from rich.table import Table
 import mcp_bridge
 import n8n
 from caal_node.agent import CaalAgent
-from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.cli.chosen_agent import choose_front, chosen_agent
 from caal_node.cli.completion import keep_tools
 from caal_node.cli.output import TerminalTranscript, console, print_table
 from caal_node.config.settings import Settings
@@ -57,6 +57,7 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
     agent = chosen_agent(settings, agent_name)
     try:
         await find_tools(agent)
+        await choose_front(agent)
         entries, head = await all_entries(agent), head_names(agent)
         choice = await choose(settings)
         if as_json:

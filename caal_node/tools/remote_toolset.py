@@ -137,8 +137,6 @@ class RemoteToolset(Toolset):
         """List the tools for the first time, then begin to watch for changes."""
         if self._stay is not None:
             await self._stay.prepare()
-        if self._used is not None:
-            await asyncio.to_thread(self._used.load)
         for tier, source in self._sources.items():
             source.watch_changes(partial(self._on_change, tier))
         try:
@@ -186,6 +184,8 @@ class RemoteToolset(Toolset):
         keeps its tools is the source's decision; a source that fails as a whole keeps them.
         """
         async with self._reloading:
+            if self._used is not None and only is None:
+                await asyncio.to_thread(self._used.load)
             tiers: list[TierName] = list(self._sources) if only is None else [only]
             changed = await asyncio.gather(*(self._list(tier) for tier in tiers))
             if only is not None and not any(changed):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,11 +14,13 @@ from livekit.agents import llm
 
 from caal_node.agent import CaalAgent
 from caal_node.cli.checks.tools import check_offer
+from caal_node.cli.tools import list_tools
 from caal_node.config.settings import Settings
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.control.messages import ListAnswer, ListTools
 from caal_node.core.errors import ModelContextFull
 from caal_node.core.items import AssistantItem, SystemItem, UserItem
+from caal_node.core.paths import used_tools
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.backends.base import Capabilities, ReplyDone
 from caal_node.models.chat_context import as_api_error
@@ -24,6 +28,7 @@ from caal_node.models.llm import LLM
 from caal_node.models.strategies import NativeStrategy
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.testing import plain_settings
+from caal_node.tools.used_tools import OFTEN, UsedTools
 from tests.stand_ins.conversation import FakeTier, conversation
 from tests.stand_ins.stand_in_model import Asked, Call, StandInModel
 
@@ -200,6 +205,49 @@ async def test_doctor_says_what_does_not_fit_and_how_much_would() -> None:
         *_, found = await check_offer(on_demand)
         assert found.status == "ok"
         assert "55 of 55 tools are added on demand" in found.found
+
+
+class Habitual(CaalAgent):
+    """An agent whose earlier sessions called some of its forty tools often."""
+
+    def __init__(self, *, tiers: Any = None, **options: Any) -> None:
+        super().__init__(tiers=tiers or {"n8n": many(40)}, **options)
+
+
+@pytest.mark.parametrize(
+    ("context", "used"),
+    [(4_096, []), (8_192, ["07"]), (16_384, ["07", "30", "21", "33"])],
+)
+async def test_the_commands_list_in_every_prompt_what_the_next_session_begins_with(
+    context: int, used: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    often = UsedTools(used_tools(Habitual.__name__))
+    for calls, number in enumerate(["12", "33", "21", "30", "07"], OFTEN - 1):
+        for _ in range(calls):
+            often.note(f"look_up_{number}")
+    await asyncio.to_thread(often.save)
+    env = {"CAAL_NUM_CTX": "32768"}
+    async with (
+        StandInModel(["Ready."], ["One."], context_tokens=context, llama=True) as server,
+        conversation(
+            server, agent=Habitual, tier=many(40), api="openai", warm=True, env=env
+        ) as talk,
+    ):
+        await talk.agent.warmed()
+        in_front = {entry.exposed for entry in talk.agent.head_entries}
+        settings = plain_settings(
+            CAAL_API="openai",
+            CAAL_BASE_URL=server.openai_url,
+            CAAL_MODEL=server.model,
+            CAAL_AGENT=f"{__name__}:{Habitual.__name__}",
+            **env,
+        )
+        await list_tools(settings, None, as_json=True)
+        *_, found = await check_offer(settings)
+    tools = json.loads(capsys.readouterr().out)["tools"]
+    assert {tool["name"] for tool in tools if tool["offered"]} == in_front
+    assert in_front == {"mcp_discover", *(f"look_up_{number}" for number in used)}
+    assert f"; {40 - len(used)} of 40 tools are added on demand" in found.found
 
 
 @pytest.mark.model

@@ -14,7 +14,7 @@ import mcp_bridge
 from caal_node import weights
 from caal_node.agent import CaalAgent
 from caal_node.cli.checks import Finding, fail, fail_from, in_thread, ok, warn
-from caal_node.cli.chosen_agent import chosen_agent
+from caal_node.cli.chosen_agent import choose_front, chosen_agent
 from caal_node.config.instructions import instructions_text
 from caal_node.config.mcp_file import load_mcp_servers, missing_file
 from caal_node.config.settings import Settings
@@ -22,14 +22,12 @@ from caal_node.config.toolset_tables import ToolsetTable
 from caal_node.context.token_estimate import PromptTools, text_tokens
 from caal_node.context.window import fitting
 from caal_node.core.counted import counted
-from caal_node.core.errors import CaalError, ConfigError, ModelError
-from caal_node.factories import make_llm
+from caal_node.core.errors import CaalError, ConfigError
 from caal_node.models.embedding import FETCH, ServerEmbedder, make_embedder
 from caal_node.policy.audit import Tool, open_to_anybody, taken_names, unused_globs
 from caal_node.policy.policy import Policy
-from caal_node.prompt_builder import budget_of, front_tokens, too_many_tools
+from caal_node.prompt_builder import budget_of, too_many_tools
 from caal_node.tools.sources.configured import mcp_tier, n8n_tier
-from caal_node.tools.tool_search import head_names
 from caal_node.toolsets.base import LOCAL_ZONE, ToolsetServices
 from caal_node.toolsets.registry import checked, configured_toolsets, made_of
 from mcp_bridge import EmbeddingUnavailable
@@ -265,6 +263,7 @@ async def check_offer(settings: Settings) -> Sequence[Finding]:
         try:
             await agent.reload_tools()
             entries = [(entry.exposed, entry.spec) for entry in agent.table]
+            told = await choose_front(agent)
         finally:
             await agent.close_tools()
     except CaalError:
@@ -273,20 +272,19 @@ async def check_offer(settings: Settings) -> Sequence[Finding]:
     checks = agent.policies.checks
     policy = checks[0].policy if checks else settings.tools
     found = policy_findings(policy, entries, listed=not agent.failed)
-    return [*found, await _context_finding(settings, agent)]
+    return [*found, _context_finding(settings, agent, told)]
 
 
-async def _context_finding(settings: Settings, agent: CaalAgent) -> Finding:
-    shared = budget_of(settings, await _told(settings))
+def _context_finding(settings: Settings, agent: CaalAgent, told: int | None) -> Finding:
+    shared = budget_of(settings, told)
     head = text_tokens(instructions_text(agent.instructions))
-    most = min(front_tokens(settings, shared, head), shared.tools(head))
-    tools = _at_the_front(settings, agent, most)
+    tools = PromptTools(tuple(entry.schema for entry in agent.head_entries))
     size = _tokens(tools)
     offered = fitting(tools, shared.tools(head), _tokens, agent.search.exposed)
     if left_out := [name for name in tools.names if name not in offered.names]:
         return warn(CONTEXT, *too_many_tools(settings, shared, size, head, left_out))
-    told = "as its server reports" if shared.told else "by CAAL_NUM_CTX"
-    text = f"{shared.context} tokens {told}; instructions and tools take about {size + head:,}"
+    by = "as its server reports" if shared.told else "by CAAL_NUM_CTX"
+    text = f"{shared.context} tokens {by}; instructions and tools take about {size + head:,}"
     if agent.search.exposed in tools.names:
         left = len(agent.table) + 1 - len(tools.names)
         text = f"{text}; {left} of {counted(len(agent.table), 'tool')} are added on demand"
@@ -296,30 +294,5 @@ async def _context_finding(settings: Settings, agent: CaalAgent) -> Finding:
     return ok(CONTEXT, text)
 
 
-def _at_the_front(settings: Settings, agent: CaalAgent, most: int) -> PromptTools:
-    """Return the tools that every prompt shows, where they may have so many tokens."""
-    names = head_names(
-        agent.table,
-        agent.search.exposed,
-        max_tokens=most,
-        pinned=settings.pinned_tools,
-        hides=agent.policies.hide,
-    )
-    if names is None:
-        return agent.table.prompt_tools
-    schemas = agent.table.prompt_tools.only(names).schemas
-    return PromptTools((agent.search.schema, *schemas))
-
-
 def _tokens(tools: PromptTools) -> int:
     return tools.schema_tokens
-
-
-async def _told(settings: Settings) -> int | None:
-    model = make_llm(settings)
-    try:
-        return (await model.backend.capabilities()).context_tokens
-    except ModelError:
-        return None
-    finally:
-        await model.aclose()
