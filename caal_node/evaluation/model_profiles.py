@@ -2,9 +2,9 @@
 
 A profile holds for the weights, the server with its address and version, the chat template and the
 way of thinking that it was found with, and for `KEPT_DAYS`; where it says that the text protocol is
-needed, for `TEXT_KEPT_DAYS`. A finding of `caal-node validate` goes before it. Both decide how a
-session asks for tools. What cannot be read or written is logged, and found out anew: a session must
-begin without it.
+needed, for `TEXT_KEPT_DAYS`. How the model is asked holds for this version of the probe alone. A
+finding of `caal-node validate` goes before it. Both decide how a session asks for tools. What
+cannot be read or written is logged, and found out anew: a session must begin without it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from caal_node.models.backends.base import Dialect, SchemaForm
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
 from caal_node.models.backends.openai_server import ListedModel, LlamaProps, ModelList
 from caal_node.models.embedded_engine import require_engine
+from caal_node.models.model_preparation import PROBE_VERSION
 from caal_node.weights.gguf import find_gguf
 
 # Which weights a server answers with, and which version it is. A finding holds for both.
@@ -201,6 +202,8 @@ class ModelProfile(BaseModel):
     why: str = Field(default="", max_length=WHY_CHARS)
     at: datetime
     """When it was found out how the model is asked."""
+    probe: int = 0
+    """The version of the probe at that time."""
     thinks_aloud: bool = False
     """Whether its replies begin in thinking that the prompt has opened."""
     refused: dict[str, str | None] = Field(default_factory=dict, max_length=REFUSED_MAX)
@@ -222,14 +225,21 @@ class ModelProfiles:
     async def recall(self) -> ModelProfile | None:
         """Return the profile, if it is known how the model is asked and that still holds."""
         found = await self._read()
-        if found and found.asking == "text" and _now() - found.at > timedelta(days=TEXT_KEPT_DAYS):
+        if found is None or found.probe != PROBE_VERSION:
             return None
-        return found if found and found.asking else None
+        if found.asking == "text" and _now() - found.at > timedelta(days=TEXT_KEPT_DAYS):
+            return None
+        return found if found.asking else None
 
     async def keep_strategy(self, strategy: Asking, why: str) -> None:
         """Keep how the model is asked."""
         if self._settings.tool_calls == "auto":  # Else somebody wants it so, whatever it can.
-            changed = {"asking": strategy, "why": why[:WHY_CHARS], "at": _now()}
+            changed = {
+                "asking": strategy,
+                "why": why[:WHY_CHARS],
+                "at": _now(),
+                "probe": PROBE_VERSION,
+            }
             await self._change(lambda profile: profile.model_copy(update=changed))
 
     async def thinks_aloud(self) -> bool:

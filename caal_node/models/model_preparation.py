@@ -48,6 +48,8 @@ FOUND_NATIVE: Final = "it answered a sample request with a structured call"
 FOUND_TEXT: Final = "it answered a sample request without a structured call"
 FOUND_DUMPS: Final = "its template shows the tools as Go structs, not as JSON"
 
+PROBE_VERSION: Final = 1
+"""Goes up when `probe` may find something else of the same model. 0 did not look at templates."""
 PROBE_TOKENS: Final = 64
 """Tokens of the probe's reply: a call of one short argument takes 20 to 30 in every format."""
 _PROBE_TOOL: Final = {

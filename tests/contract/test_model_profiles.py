@@ -18,6 +18,7 @@ from caal_node.core import paths
 from caal_node.evaluation.model_profiles import KEPT_DAYS, TEXT_KEPT_DAYS, ModelProfiles, choose
 from caal_node.evaluation.store import PROFILES_KEPT, EvaluationStore
 from caal_node.factories import make_llm, session_llm
+from caal_node.models.model_preparation import PROBE_VERSION
 from tests.stand_ins.stand_in_model import Call, End, StandInModel
 
 CALLS = [Call("get_weather", {"city": "Oslo"})]
@@ -130,6 +131,26 @@ async def test_an_old_profile_no_longer_holds(reply: list[Call | str], days: int
         await begun(of(server))
         await rewrite(lambda written: json.dumps({**json.loads(written), "at": long_ago}))
         assert (await choose(of(server))).asking is None
+
+
+@pytest.mark.parametrize("version", [{}, {"probe": PROBE_VERSION + 1}], ids=["none", "newer"])
+async def test_a_model_is_probed_again_after_another_version_of_the_probe(
+    version: dict[str, int],
+) -> None:
+    def by_another_probe(written: str) -> str:
+        kept = json.loads(written)
+        assert kept.pop("probe") == PROBE_VERSION
+        return json.dumps({**kept, **version})
+
+    async with StandInModel(CALLS, ["It is cold."]) as server:
+        await begun(of(server))
+        await ModelProfiles(of(server)).keep_call_threshold("a prompt", 1.5)
+        await rewrite(by_another_probe)
+        assert (await choose(of(server))).asking is None
+        await begun(of(server))
+        assert len(server.chats) == 2
+        assert (await choose(of(server))).asking == "text"
+        assert await ModelProfiles(of(server)).call_threshold("a prompt") == 1.5
 
 
 @pytest.mark.parametrize(
