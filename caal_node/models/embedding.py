@@ -22,7 +22,7 @@ import numpy as np
 from caal_node import weights
 from caal_node.config.settings import Settings
 from caal_node.core.addresses import ollama_url, server_url
-from caal_node.core.errors import ConfigError, ModelError
+from caal_node.core.errors import ConfigError, ModelError, ModelReplyError
 from caal_node.models.backends.http_transport import HttpTransport, TransportDeadlines
 from caal_node.models.model_settings import is_elsewhere
 from caal_node.redaction.outgoing import OutgoingRedaction
@@ -123,7 +123,11 @@ class ServerEmbedder:
                 "POST", path, {**self._fixed, "input": list(texts)}
             )
         except ModelError as error:
-            raise EmbeddingUnavailable(str(error)) from error
+            why = str(error)
+            if isinstance(error, ModelReplyError) and error.status == 404:
+                url = f"{self._transport.address}{path}"
+                why = f"{url} does not exist there (HTTP 404); correct CAAL_EMBEDDING"
+            raise EmbeddingUnavailable(why) from error
         try:
             # It may be a megabyte of numbers, so it is not parsed on the event loop.
             return await asyncio.to_thread(_parsed, answer, self._api, len(texts))

@@ -162,9 +162,10 @@ async def test_an_answer_that_is_no_vectors_is_an_error_of_ours(
             lambda _: web.json_response({"error": "model not found"}, status=404),
             "ollama pull small",
         ),
+        (lambda _: web.Response(status=404), r"/api/embed does not .*; correct CAAL_EMBEDDING$"),
         (lambda _: web.json_response({"error": "broken"}, status=500), "broken"),
     ],
-    ids=["no JSON", "too deep", "too long", "no such model", "an error"],
+    ids=["no JSON", "too deep", "too long", "no such model", "no such page", "an error"],
 )
 async def test_a_server_that_fails_is_told_in_one_line(
     server: EmbeddingServer, answer: Any, told: str
