@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from mcp_bridge.core.tools import ToolInfo
 from mcp_bridge.discovery.bm25 import BM25Index, FieldWeight, Vocabulary, split_terms
-from mcp_bridge.embedding.semantic_index import SemanticQuery
+from mcp_bridge.embedding.semantic_index import SemanticQuery, WordSpace
 
 # Offers a model the tool `mcp_discover` in the place of many schemas, and makes its answers.
 #
@@ -164,8 +164,7 @@ _PART_WORDS: Final = 2
 _PART_LEAST: Final = 0.45
 """The score by words from which a tool fits a part."""
 LEAST_BY_WORDS: Final = 0.3
-LEAST_BY_MEANING: Final = 0.85
-"""Scores of the best tool below which none is told, by words and with vectors. A word that stands
+"""The score of the best tool below which none is told, where there is no vector. A word that stands
 in the description of a single tool brings a third; nothing can bring more than 1 by one word."""
 
 
@@ -374,6 +373,7 @@ class ToolFinder:
     def __init__(self, tools: Sequence[ToolInfo], vocabulary: Vocabulary | None = None) -> None:
         self._vocabulary: Final = vocabulary or Vocabulary()
         self._index: Final = ToolIndex(tools, self._vocabulary)
+        self._space: Final = WordSpace(self._index.tools)
         self._names: Final = [(tool.name.lower(), tool.tool.lower()) for tool in self._index.tools]
         """For each tool its exposed name, and its name at the server."""
         self._by_whole_name: Final[dict[str, list[int]]] = {}
@@ -399,10 +399,11 @@ class ToolFinder:
         """Gives the tools that match any pattern, best first; equals stand in the order given.
 
         Args:
-            meaning: The vectors of these tools, and of `patterns_of_words`; None searches by words
-                alone.
+            meaning: The vectors of these tools, and of `patterns_of_words`; None takes those of the
+                table of words.
             request: What a person said. Its words rank the names that a glob matches.
         """
+        meaning = meaning or self._by_table(self.patterns_of_words(patterns))
         answers = [self._find_one(pattern, meaning, request) for pattern in _asked(patterns)]
         return tuple(self._index.tools[number] for number in taken_in_turn(answers))
 
@@ -425,18 +426,24 @@ class ToolFinder:
 
         Args:
             parts: `parts_of` the person's words.
-            meaning: The vectors of these tools and of `parts`; None goes by words alone.
+            meaning: The vectors of these tools and of `parts`; None takes those of the table of
+                words.
             caution: How much better than usual the best tool must fit. It is more than 1 for words
                 that likely need no tool.
         """
         found: list[list[int]] = []
+        meaning = meaning or self._by_table(parts)
         for part in parts:
             shares, least = self._shares(part), LEAST_BY_WORDS
             if meaning is not None and (vector := meaning.requests.get(part)) is not None:
                 shares, _ = meaning.tools.hybrid_scores(shares, 1.0, vector)
-                least = LEAST_BY_MEANING
+                least = meaning.tools.weights.min_score
             found.append(fitting(shares, caution * least))
         return tuple(self._index.tools[number] for number in taken_in_turn(found)[:MAX_TOLD])
+
+    def _by_table(self, texts: Sequence[str]) -> SemanticQuery | None:
+        """Gives the vectors of the table of words, for texts that say something."""
+        return self._space.query([text for text in texts if split_terms(text[:MAX_PATTERN_CHARS])])
 
     def _shares(self, words: str) -> NDArray[np.float64]:
         """Gives the tools' scores by words, as shares of the most that one word can bring."""

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from mcp_bridge.core.errors import BridgeError, EmbeddingUnavailable
 from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.core.tools import ToolInfo
+from mcp_bridge.embedding import word_vectors
 from mcp_bridge.embedding.embedders import Embedder, Vectors, unit
 
 # Vectors that are made once for each text, and kept in memory and on disk.
@@ -200,18 +201,32 @@ def _digest(text: str) -> bytes:
 # the best by recall@10 on the spoken requests of `tests/bench`, chosen with BFCL's in sight
 # (`tests/bench/discovery.py`).
 
-_COSINE_WEIGHT: Final = 2.5
-"""The weight of a cosine beside BM25's share."""
+
+@dataclass(frozen=True, slots=True)
+class VectorWeights:
+    """How much vectors of one kind count."""
+
+    cosine: float
+    """The weight of a cosine beside BM25's share."""
+    min_cosine: float
+    """From this cosine on, a tool matches that shares no word with the request."""
+    min_score: float
+    """The score of the best tool below which none is told with a person's words."""
+
+
+SENTENCES: Final = VectorWeights(2.5, 0.08, 0.85)
+"""Of a model that reads sentences. With a larger `min_cosine`, the household's requests lose right
+tools; with a smaller one, they gain only wrong ones. It lets three more tools match each of them.
+"""
+WORDS: Final = VectorWeights(1.0, 0.2, 0.52)
+"""Of the table of words (`word_vectors`). Chosen on the household's requests, those that need no
+tool, and every second one of SLURP's development set."""
 _PRIOR_TOOLS: Final = 10
 """The common part is a mean over the tools and so many zero vectors: the mean of two or three tools
 alone is what they are, and not what they have in common."""
 _FEEDBACK_TOOLS: Final = 5
 _FEEDBACK_WEIGHT: Final = 0.5
 """The request is moved towards so many tools, by this much."""
-MIN_COSINE: Final = 0.08
-"""From this cosine on, a tool matches that shares no word with the request. With more, the
-household's requests lose right tools; with less, they gain only wrong ones. It lets three more
-tools match each of them."""
 MAX_SEMANTIC_MATCHES: Final = 10
 """At most so many tools match in this way: the nearest."""
 
@@ -223,7 +238,8 @@ class ToolVectors:
         rows: One vector for each tool, of unit length.
     """
 
-    def __init__(self, rows: Vectors) -> None:
+    def __init__(self, rows: Vectors, weights: VectorWeights = SENTENCES) -> None:
+        self.weights: Final = weights
         self._common: Final[Vectors] = rows.sum(axis=0) / np.float32(len(rows) + _PRIOR_TOOLS)
         self.rows: Final = unit(rows - self._common)
 
@@ -241,12 +257,13 @@ class ToolVectors:
         request = unit(request - self._common)
         cosines = self.rows @ request
         matches = word_scores > 0
-        candidates = np.where(matches | (cosines < MIN_COSINE), -np.inf, cosines)
+        candidates = np.where(matches | (cosines < self.weights.min_cosine), -np.inf, cosines)
         nearest = np.argsort(-candidates, kind="stable")[:MAX_SEMANTIC_MATCHES]
         matches[nearest[np.isfinite(candidates[nearest])]] = True
-        first = np.argsort(-(shares + _COSINE_WEIGHT * cosines), kind="stable")[:_FEEDBACK_TOOLS]
+        weight = self.weights.cosine
+        first = np.argsort(-(shares + weight * cosines), kind="stable")[:_FEEDBACK_TOOLS]
         moved = unit(request + np.float32(_FEEDBACK_WEIGHT) * self.rows[first].mean(axis=0))
-        return shares + _COSINE_WEIGHT * (self.rows @ moved), matches
+        return shares + weight * (self.rows @ moved), matches
 
 
 REQUEST_S: Final = 1.0
@@ -270,6 +287,23 @@ class SemanticQuery:
 
     tools: ToolVectors
     requests: Mapping[str, Vectors]
+
+
+class WordSpace:
+    """The tools' vectors by the table of words, which needs no model. It is immutable."""
+
+    def __init__(self, tools: Sequence[ToolInfo]) -> None:
+        texts = [tool_texts(tool) for tool in tools]
+        distinct = list(dict.fromkeys(text for of_tool in texts for text in of_tool))
+        rows = dict(zip(distinct, word_vectors.embed(distinct), strict=True))
+        self._tools: Final = _tool_vectors(texts, rows, WORDS) if texts else None
+
+    def query(self, texts: Sequence[str]) -> SemanticQuery | None:
+        """Return what is needed to find `texts`; one without a known word goes by words alone."""
+        if self._tools is None or not texts:
+            return None
+        rows = zip(texts, word_vectors.embed(texts), strict=True)
+        return SemanticQuery(self._tools, {text: row for text, row in rows if row.any()})
 
 
 class SemanticIndex:
@@ -388,9 +422,13 @@ class SemanticIndex:
             logger.warning("tools are searched for by words alone: %s", reason)
 
 
-def _tool_vectors(texts: Sequence[Sequence[str]], rows: Mapping[str, Vectors]) -> ToolVectors:
+def _tool_vectors(
+    texts: Sequence[Sequence[str]],
+    rows: Mapping[str, Vectors],
+    weights: VectorWeights = SENTENCES,
+) -> ToolVectors:
     sums = [np.sum([rows[text] for text in of_tool], axis=0) for of_tool in texts]
-    return ToolVectors(unit(np.stack(sums)))
+    return ToolVectors(unit(np.stack(sums)), weights)
 
 
 def _reason(error: Exception) -> str:

@@ -53,7 +53,7 @@ def found(asked: str, tools: tuple[ToolInfo, ...] = HOME) -> list[str]:
 def test_a_request_without_a_word_in_common_finds_the_tool_that_it_means(
     said: str, right: str
 ) -> None:
-    assert ToolFinder(HOME).find(said) == ()
+    assert ToolFinder(HOME).find(said, SemanticQuery(meaning(HOME).tools, {})) == ()
     assert found(said)[0] == right
 
 
@@ -109,7 +109,8 @@ def test_nothing_that_words_find_is_lost_and_nothing_comes_twice(
 ) -> None:
     tools, query, asked = search
     finder = ToolFinder(tools)
-    by_words, by_both = finder.find(asked), finder.find(asked, query)
+    by_words = finder.find(asked, SemanticQuery(query.tools, {}))
+    by_both = finder.find(asked, query)
     assert {each.name for each in by_words} <= {each.name for each in by_both}
     assert len(by_both) == len({each.name for each in by_both})
     assert by_both == finder.find(asked, query)

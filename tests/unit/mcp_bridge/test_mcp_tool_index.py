@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mcp_bridge import Example, ToolInfo
 from mcp_bridge.discovery.bm25 import BM25Index, FieldWeight, split_terms
-from mcp_bridge.discovery.tool_search import MAX_PATTERNS, ToolFinder, discover
+from mcp_bridge.discovery.tool_search import MAX_PATTERNS, ToolFinder, ToolIndex, discover
 
 
 def tool(name: str, description: str = "", **schema: object) -> ToolInfo:
@@ -70,7 +70,8 @@ def test_what_people_say_for_a_tool_finds_it() -> None:
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
     many = [tool(f"a__list_{n}", "Lists files.") for n in range(9)]
-    assert best("list invoices", *many, tool("a__find", "Finds invoices.")) == "find"
+    scores = ToolIndex([*many, tool("a__find", "Finds invoices.")]).scores("list invoices")
+    assert scores.argmax() == 9
 
 
 def test_a_piece_of_a_name_finds_it_behind_whole_words() -> None:
@@ -114,7 +115,7 @@ def test_any_text_is_harmless_on_either_side(descriptions: list[str], request: s
 def test_every_tool_with_a_word_of_the_request_is_found(words: list[str]) -> None:
     tools = [tool(f"a__{word}_{n}") for n, word in enumerate(("mail", "file", "sun", "moon"))]
     found = {t.tool.partition("_")[0] for t in discover(" ".join(words), tools)}
-    assert found == {"mail", "file", "sun", "moon"} & set(words)
+    assert found >= {"mail", "file", "sun", "moon"} & set(words)
 
 
 def test_any_texts_can_be_ranked_by_the_words_they_share_with_a_query() -> None:

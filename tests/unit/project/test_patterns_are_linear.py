@@ -74,7 +74,7 @@ MADE: Final[Mapping[str, Made]] = {
 USED: Final = {
     "caal_node.policy.rule.AnyOf.__init__()": ("fullmatch",),
     "caal_node.tts_text.markdown_blocks._FORMULAS": ("match",),
-    "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob:474": ("match",),
+    "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob:481": ("match",),
     "mcp_bridge.security.launcher_table.PATTERNS": ("fullmatch",),
 }
 """How patterns are used that are kept in a container or an object."""

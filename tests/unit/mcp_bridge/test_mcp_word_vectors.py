@@ -1,0 +1,55 @@
+"""The table of words by which tools are found that share no word with a request."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caal_node import weights
+from mcp_bridge.embedding import MiniLM, word_vectors
+from mcp_bridge.embedding.word_vectors import MAX_CHARS, embed
+
+
+def near(one: str, other: str) -> float:
+    first, second = embed([one, other])
+    return float(first @ second)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant", "other"),
+    [
+        ("I am freezing", "set thermostat temperature", "play music"),
+        ("who scored last night", "football results", "set alarm"),
+        ("how do I get to the station", "directions and route", "recipe search"),
+    ],
+)
+def test_texts_are_near_that_mean_the_like(said: str, meant: str, other: str) -> None:
+    assert near(said, meant) > near(said, other) + 0.1
+
+
+def test_a_text_without_a_known_word_has_no_direction() -> None:
+    assert not embed(["", "…", "zzqx"]).any()
+
+
+def test_words_behind_the_cap_are_not_read() -> None:
+    one, other = embed(["lamp" + " " * MAX_CHARS, "lamp" + " " * MAX_CHARS + "music"])
+    assert np.array_equal(one, other)
+
+
+@given(st.lists(st.text(max_size=60), max_size=4))
+def test_every_text_has_a_row_of_unit_length_or_of_zeros(texts: list[str]) -> None:
+    lengths = np.linalg.norm(embed(texts), axis=1)
+    assert all(abs(length - 1) < 1e-5 or length == 0 for length in lengths)
+
+
+@pytest.mark.skipif(weights.present(weights.MINILM) is None, reason="no MiniLM in the cache")
+async def test_words_stand_to_each_other_as_the_model_has_them() -> None:
+    folder = weights.present(weights.MINILM)
+    assert folder is not None
+    words = ["lamp", "light", "music", "song", "taxi", "train", "weather", "rain", "alarm", "clock"]
+    full = await MiniLM(folder).embed(words)
+    table = embed(words)
+    assert np.corrcoef((full @ full.T).ravel(), (table @ table.T).ravel())[0, 1] > 0.9
+    assert len(word_vectors.table()[0]) == 16_000
