@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from caal_node import weights
 from mcp_bridge.embedding import word_vectors
@@ -27,7 +28,7 @@ FITTED: Final = 8_000
 STEPS: Final = 127
 
 
-def make(folder: Path) -> tuple[list[str], np.ndarray[Any, np.dtype[np.int8]]]:
+def make(folder: Path) -> tuple[list[str], NDArray[np.int8]]:
     """Return the words, and a row of whole numbers for each."""
     vocabulary: dict[str, int] = json.loads((folder / TOKENIZER).read_text())["model"]["vocab"]
     start, end = vocabulary["[CLS]"], vocabulary["[SEP]"]
@@ -38,8 +39,8 @@ def make(folder: Path) -> tuple[list[str], np.ndarray[Any, np.dtype[np.int8]]]:
     full -= full.mean(axis=0)
     _, _, directions = np.linalg.svd(full[:FITTED], full_matrices=False)
     used = 1 / (np.arange(1, len(words) + 1) * np.log(len(words)))  # Zipf's law
-    rows = full @ directions[:DIMENSIONS].T * (RARE / (RARE + used))[:, None]
-    return words, np.round(rows / np.abs(rows).max() * STEPS).astype(np.int8)
+    rows: NDArray[np.float64] = full @ directions[:DIMENSIONS].T * (RARE / (RARE + used))[:, None]
+    return words, np.rint(rows * (STEPS / np.abs(rows).max())).astype(np.int8)
 
 
 def main() -> None:
