@@ -68,7 +68,8 @@ found = "caal_node.config.settings" in sys.modules
 
 def test_toolsets_load_no_mcp_sdk_and_a_chat_no_line_editor(tmp_path: Path) -> None:
     code = """
-import caal_node.cli.toolsets
+import caal_node.cli.schema
+caal_node.cli.schema.print_schema()
 found = ["mcp" in sys.modules]
 import caal_node.cli.chat
 found.append("prompt_toolkit" in sys.modules)
