@@ -21,7 +21,7 @@ START_UP = {
     "caal_node/config/instructions.py": {"instructions_of"},
     "caal_node/room/cue_files.py": {"load_wav"},
     "caal_node/toolsets/base.py": {"_local_timezone"},
-    "caal_node/toolsets/registry.py": {"installed"},
+    "caal_node/toolsets/installed.py": {"installed"},
     "caal_node/speech/local_models.py": {"_read_config"},
     "mcp_bridge/config/servers_file.py": {"_read"},
     "<frozen importlib._bootstrap>": {"_find_and_load"},

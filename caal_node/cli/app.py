@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -27,10 +27,11 @@ from caal_node.cli import completion
 from caal_node.cli.mcp_commands import mcp_app
 from caal_node.cli.output import console as output_console
 from caal_node.cli.output import help_style, log_to_stderr
-from caal_node.config.env_file import read_env_files
-from caal_node.config.process_guard import guard_process
 from caal_node.core.errors import CaalError
 from caal_node.version import __version__
+
+if TYPE_CHECKING:
+    from caal_node.config.settings import Settings
 
 NAME: Final = "caal-node"
 HELP: Final = frozenset({"-h", "--help"})
@@ -157,6 +158,8 @@ def begin(
     that are set.
     """
     if HELP.isdisjoint(sys.argv):
+        from caal_node.config.env_file import read_env_files  # it loads the settings
+
         context.obj = read_env_files(os.environ)
 
 
@@ -191,7 +194,7 @@ def chat(
         log_to_stderr(logging.INFO)
     else:
         log_to_stderr(logging.ERROR, leave_out=is_told)
-    settings = guard_process()
+    settings = _settings()
     if model is not None:
         settings = with_chosen_model(settings, model, "--model")
     if dry_run:
@@ -257,7 +260,7 @@ def control(host: str = "127.0.0.1", port: int = 8889) -> None:
     log_to_stderr(logging.INFO)
     from caal_node.control.app import serve
 
-    serve(guard_process(), host, port)
+    serve(_settings(), host, port)
 
 
 @app.command(name="reload")
@@ -269,7 +272,7 @@ def reload_room(
     """Have a live room's agent list its tools again, by the control API."""
     from caal_node.cli.control_commands import reload_room as work
 
-    settings = guard_process()
+    settings = _settings()
     raise typer.Exit(_run(lambda: work(settings, api, room, say)))
 
 
@@ -282,7 +285,7 @@ def change_model(
     """Have a live room's agent ask another model, by the control API."""
     from caal_node.cli.control_commands import change_model as work
 
-    settings = guard_process()
+    settings = _settings()
     _run(lambda: work(settings, api, model, room))
 
 
@@ -300,7 +303,7 @@ def say(
     """Have a live room's agent say a sentence as soon as nobody speaks, by the control API."""
     from caal_node.cli.control_commands import say as work
 
-    settings = guard_process()
+    settings = _settings()
     raise typer.Exit(_run(lambda: work(settings, api, room, text, priority=priority, ask=ask)))
 
 
@@ -348,7 +351,7 @@ def tools(
         from caal_node.cli.policy import AskedFor, show_policy
 
         asked = AskedFor(room, participant, attribute or (), api)
-        _run(lambda: show_policy(guard_process(), agent, asked, as_json=as_json))
+        _run(lambda: show_policy(_settings(), agent, asked, as_json=as_json))
         return
     if room or participant or attribute or api:
         raise typer.BadParameter("add --policy, which these belong to")
@@ -356,9 +359,9 @@ def tools(
         _run(lambda: work.accept_changed_tools(accept))
         return
     if explain:
-        _run(lambda: work.explain_tool(guard_process(), agent, explain, as_json=as_json))
+        _run(lambda: work.explain_tool(_settings(), agent, explain, as_json=as_json))
         return
-    _run(lambda: work.list_tools(guard_process(), agent, as_json=as_json))
+    _run(lambda: work.list_tools(_settings(), agent, as_json=as_json))
 
 
 @tools_app.command(name="add")
@@ -393,12 +396,12 @@ def add_tools(
         raise typer.BadParameter("--set is for one toolset; add the others by themselves")
     from caal_node.cli import toolsets as work
 
-    settings = guard_process()
+    settings = _settings()
     if not names:
         work.list_toolsets(settings, as_json=as_json)
     for name in names or ():
         # As it is now: those that were added just before are in it.
-        work.add_toolset(guard_process(), name, options or [], ask=not yes, check=not unchecked)
+        work.add_toolset(_settings(), name, options or [], ask=not yes, check=not unchecked)
 
 
 @tools_app.command(name="remove")
@@ -408,7 +411,7 @@ def remove_tools(
     """Turn a toolset off: its table in caal.toml goes, and the rest of the file stays."""
     from caal_node.cli.toolsets import remove_toolset
 
-    remove_toolset(guard_process(), name)
+    remove_toolset(_settings(), name)
 
 
 @tools_app.command(name="new")
@@ -431,7 +434,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     log_to_stderr(logging.ERROR)
     from caal_node.cli.doctor import run_doctor
 
-    raise typer.Exit(_run(lambda: run_doctor(guard_process(), as_json=as_json)))
+    raise typer.Exit(_run(lambda: run_doctor(_settings(), as_json=as_json)))
 
 
 @app.command()
@@ -443,7 +446,7 @@ def health() -> None:
     log_to_stderr(logging.ERROR)
     from caal_node.cli.health import run_health
 
-    raise typer.Exit(_run(lambda: run_health(guard_process())))
+    raise typer.Exit(_run(lambda: run_health(_settings())))
 
 
 @app.command()
@@ -473,7 +476,7 @@ def trace(
         raise typer.BadParameter("--png was removed; write --svg FILE")
     from caal_node.cli.trace_pictures import show_trace
 
-    if file is None and (trace := guard_process().trace) is not None:
+    if file is None and (trace := _settings().trace) is not None:
         file = trace.file
     show_trace(file, turn or (), svg, as_json=as_json)
 
@@ -497,7 +500,7 @@ def validate(
     raise typer.Exit(
         _run(
             lambda: run_validate(
-                guard_process(), model, full=full_suite, as_json=as_json, report=report
+                _settings(), model, full=full_suite, as_json=as_json, report=report
             )
         )
     )
@@ -517,9 +520,9 @@ def login(
     from caal_node.cli import login as work
 
     if forget:
-        _run(lambda: work.logout(guard_process(), server))
+        _run(lambda: work.logout(_settings(), server))
     else:
-        _run(lambda: work.login(guard_process(), server, browser=browser))
+        _run(lambda: work.login(_settings(), server, browser=browser))
 
 
 @app.command(name="download-files")
@@ -527,7 +530,7 @@ def download_files() -> None:
     """Fetch the weights that the settings need, as for a Docker image."""
     from caal_node.weights.gguf import fetch_needed
 
-    fetch_needed(guard_process())
+    fetch_needed(_settings())
 
 
 @app.command()
@@ -575,7 +578,7 @@ def try_policy(
 
     asked = AskedFor(room, participant, attribute or (), api)
     may_run = _run(
-        lambda: try_call(guard_process(), agent, name, arguments or [], asked, as_json=as_json)
+        lambda: try_call(_settings(), agent, name, arguments or [], asked, as_json=as_json)
     )
     raise typer.Exit(0 if may_run else 1)
 
@@ -600,12 +603,12 @@ def check(
 
     Exit code 1 where a workflow cannot be called, or will be called wrongly.
     """
-    from caal_node.cli.n8n_commands import check_files, check_instance
+    from caal_node.cli.n8n_check import check_files, check_instance
 
     if instance == bool(files):
         raise typer.BadParameter("name files, or write --instance")
     if instance:
-        passed = _run(lambda: check_instance(guard_process(), as_json=as_json))
+        passed = _run(lambda: check_instance(_settings(), as_json=as_json))
     else:
         passed = check_files(files or [], as_json=as_json)
     raise typer.Exit(0 if passed else 1)
@@ -629,9 +632,9 @@ def try_(
 
     It is a real run. Exit code 1 where it failed.
     """
-    from caal_node.cli.n8n_commands import try_workflow
+    from caal_node.cli.n8n_try import try_workflow
 
-    worked = _run(lambda: try_workflow(guard_process(), name, arguments or [], as_json=as_json))
+    worked = _run(lambda: try_workflow(_settings(), name, arguments or [], as_json=as_json))
     raise typer.Exit(0 if worked else 1)
 
 
@@ -649,6 +652,13 @@ def _worker(command: str, arguments: list[str]) -> None:
     from caal_node.cli.worker import run_worker
 
     run_worker(command, ["--help" if each == "-h" else each for each in arguments])
+
+
+def _settings() -> Settings:
+    # The settings take 0.4 s, which help and completion need not wait for.
+    from caal_node.config.process_guard import guard_process
+
+    return guard_process()
 
 
 def _run(work: Callable[[], Any]) -> Any:

@@ -12,13 +12,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from caal_node.config.env_file import read_env_files
-from caal_node.config.process_guard import guard_process
-from caal_node.config.settings import Settings
 from caal_node.core import paths
 from caal_node.core.errors import CaalError
+
+if TYPE_CHECKING:
+    from caal_node.config.settings import Settings
 
 FILE_NAME: Final = "known-tools.json"
 FILE_MAX_BYTES: Final = 4 << 20
@@ -35,7 +35,7 @@ def tools(incomplete: str) -> list[str]:
 
 def toolsets(incomplete: str) -> list[str]:
     """Complete the name of a toolset that is installed."""
-    from caal_node.toolsets.registry import installed  # it loads LiveKit
+    from caal_node.toolsets.installed import installed
 
     return [name for name in installed() if name.startswith(incomplete)]
 
@@ -50,7 +50,7 @@ def models(incomplete: str) -> list[str]:
 
 def servers(incomplete: str) -> list[str]:
     """Complete the name of an MCP server that one can sign in to."""
-    import mcp_bridge  # It takes half a second, which the others need not wait for.
+    import mcp_bridge  # with the MCP SDK, which takes a second
 
     with contextlib.suppress(CaalError, mcp_bridge.BridgeError):
         found = mcp_bridge.load_servers(_settings().mcp_servers, missing_ok=True)
@@ -63,6 +63,10 @@ def servers(incomplete: str) -> list[str]:
 
 
 def _settings() -> Settings:
+    # Every command imports this module, for its options; 0.3 s is for those with settings.
+    from caal_node.config.env_file import read_env_files
+    from caal_node.config.process_guard import guard_process
+
     env = dict(os.environ)
     read_env_files(env)
     return guard_process(env)

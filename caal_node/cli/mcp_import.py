@@ -13,7 +13,6 @@ from typing import Final
 import typer
 from rich.console import Console
 
-import mcp_bridge
 from caal_node.config.mcp_file import input_answers, load_mcp_servers
 from caal_node.core.errors import ConfigError
 from mcp_bridge.config.import_servers import (
@@ -22,8 +21,10 @@ from mcp_bridge.config.import_servers import (
     read_found,
     what_it_starts,
 )
-from mcp_bridge.config.servers_file import FoundEntry
+from mcp_bridge.config.servers_file import FoundEntry, load_servers
 from mcp_bridge.config.spellings import KnownFile, known_files
+from mcp_bridge.core import errors as bridge_errors
+from mcp_bridge.core.server_config import AskedInput
 
 _STARTS_CHARS: Final = 100
 """A line has room for this much of a command."""
@@ -93,7 +94,7 @@ def import_servers(
         return
     try:
         add_servers(target, {name: entry_to_copy(each.found) for name, each in chosen.items()})
-    except mcp_bridge.ConfigError as error:
+    except bridge_errors.ConfigError as error:
         raise ConfigError(str(error)) from None
     except OSError as error:
         raise ConfigError(f"{target} cannot be written ({error.strerror}); fix that") from None
@@ -113,8 +114,8 @@ def answer_inputs(file: Path, *, again: bool = False) -> None:
             kept.
     """
     try:
-        servers = mcp_bridge.load_servers(file) if again else load_mcp_servers(file)
-    except mcp_bridge.ConfigError as error:
+        servers = load_servers(file) if again else load_mcp_servers(file)
+    except bridge_errors.ConfigError as error:
         raise ConfigError(str(error)) from None
     asked = {one.id: one for server in servers if server.enabled for one in server.asks}
     if not asked:
@@ -131,7 +132,7 @@ def answer_inputs(file: Path, *, again: bool = False) -> None:
     typer.echo(f"Kept in {kept.path}, which only you can read.")
 
 
-def _ask(asked: mcp_bridge.AskedInput) -> str:
+def _ask(asked: AskedInput) -> str:
     """Ask until the answer is one of those that may be given."""
     words = asked.description + (f" ({', '.join(asked.options)})" if asked.options else "")
     while True:
@@ -173,8 +174,8 @@ def _files(sources: Sequence[str]) -> tuple[KnownFile, ...]:
 def _offers(files: Sequence[KnownFile], target: Path, console: Console) -> Iterator[_Offer]:
     """Yield each server of each file that is there, and why it cannot be copied if it cannot."""
     try:
-        taken = {config.name for config in mcp_bridge.load_servers(target, missing_ok=True)}
-    except mcp_bridge.ConfigError as error:
+        taken = {config.name for config in load_servers(target, missing_ok=True)}
+    except bridge_errors.ConfigError as error:
         raise ConfigError(str(error)) from None
     seen: dict[str, FoundEntry] = {}
     for file in files:
@@ -184,7 +185,7 @@ def _offers(files: Sequence[KnownFile], target: Path, console: Console) -> Itera
             entries = read_found(file.path)
         except FileNotFoundError:
             continue
-        except mcp_bridge.ConfigError as error:
+        except bridge_errors.ConfigError as error:
             console.print(f"left out: {error}", style="yellow", markup=False)
             continue
         for found in entries:

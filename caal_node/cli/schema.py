@@ -18,7 +18,8 @@ import caal_node
 from caal_node.config.settings import Settings
 from caal_node.config.toolset_tables import ENABLED, TABLE
 from caal_node.toolsets.base import ConfiguredToolset
-from caal_node.toolsets.registry import installed, load
+from caal_node.toolsets.installed import installed
+from caal_node.toolsets.registry import load
 
 FILE: Final = Path(caal_node.__file__).with_name("caal.schema.json")
 _VARIABLE: Final = {"type": "string", "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"}

@@ -35,9 +35,9 @@ from caal_node.config.settings import Settings, load_settings
 from caal_node.config.toolset_tables import ENABLED, TABLE, ToolsetTable
 from caal_node.core.errors import CaalError, ConfigError
 from caal_node.toolsets.base import BASE, LOCAL_ZONE, ConfiguredToolset, ToolsetServices
+from caal_node.toolsets.installed import installed
 from caal_node.toolsets.registry import (
     checked,
-    installed,
     load,
     made_of,
     refuse_doubles,

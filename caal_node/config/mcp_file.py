@@ -7,28 +7,30 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import mcp_bridge
 from caal_node.config.settings import MCP_SERVERS
 from caal_node.core import paths
 from caal_node.network.guard import policies
+from mcp_bridge.config.servers_file import load_servers
+from mcp_bridge.config.variables import InputAnswers
+from mcp_bridge.core.server_config import ServerConfig
 
 logger = logging.getLogger("caal_node.network")
 
 
-def input_answers() -> mcp_bridge.InputAnswers:
+def input_answers() -> InputAnswers:
     """Return where answers to `${input:ID}` are kept."""
-    return mcp_bridge.InputAnswers(paths.mcp_inputs())
+    return InputAnswers(paths.mcp_inputs())
 
 
 def load_mcp_servers(
     path: Path, *, missing_ok: bool = False, room_path: str | None = None
-) -> tuple[mcp_bridge.ServerConfig, ...]:
+) -> tuple[ServerConfig, ...]:
     """Return the servers of a file. It reads the disk, so call it in a thread.
 
     Raises:
         mcp_bridge.ConfigError: The file cannot be read at all.
     """
-    servers = mcp_bridge.load_servers(
+    servers = load_servers(
         path, missing_ok=missing_ok, room_path=room_path, answers=input_answers()
     )
     if not policies():

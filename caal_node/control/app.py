@@ -25,28 +25,30 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from caal_node.config.settings import Settings
-from caal_node.control.http_api import (
-    MAX_NAME_CHARS,
-    AnnounceBody,
+from caal_node.control.http_answers import (
     AnnounceResponse,
-    CallBody,
     CallResponse,
     ErrorResponse,
-    Gate,
     HealthResponse,
     ListResponse,
-    ModelBody,
     ModelResponse,
-    ReloadBody,
     ReloadFailure,
     ReloadResponse,
     ReloadsResponse,
+    SayResponse,
+    SearchResponse,
+)
+from caal_node.control.http_api import (
+    MAX_NAME_CHARS,
+    AnnounceBody,
+    CallBody,
+    Gate,
+    ModelBody,
+    ReloadBody,
     RequestRefused,
     RoomQuery,
     SayBody,
-    SayResponse,
     SearchBody,
-    SearchResponse,
     field_error,
     read_body,
     token_check,

@@ -1,4 +1,4 @@
-"""What the control API takes and gives, and how its requests are let in and read, or refused.
+"""What the control API takes, and how its requests are let in and read, or refused.
 
 The models are as the API's OpenAPI document has them.
 """
@@ -29,16 +29,14 @@ from pydantic import (
 )
 from starlette.requests import ClientDisconnect
 
+from caal_node.control.http_answers import ErrorResponse
 from caal_node.control.messages import (
     DEFAULT_FOUND,
     MAX_FOUND,
-    CallResult,
     FailureKind,
-    SearchResult,
-    ToolList,
 )
 from caal_node.control.rpc import BUSY, run_beside_loop
-from caal_node.core.announcement import AnnouncementStatus, AnswerTo, NotSaid, Priority
+from caal_node.core.announcement import AnswerTo, Priority
 from caal_node.tools.table import NAME_MAX
 from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_PATTERNS
 
@@ -191,111 +189,6 @@ class SearchBody(RequestBody):
         if bool(self.query) == bool(self.patterns):
             raise ValueError("send either query or patterns")
         return self
-
-
-class HealthResponse(BaseModel):
-    status: Literal["ok"]
-    version: str
-
-
-class ReloadResponse(BaseModel):
-    """Tools by their names, in order; `failed` holds the sources that did not answer, and tools
-    that are held back, `new` what known MCP servers have added and nobody has accepted yet,
-    `faults` what cannot be read of the owner's rules, each with file, line and fix; `policy` is
-    then in `failed`.
-    """
-
-    status: Literal["reloaded"]
-    room_name: str
-    tool_count: int
-    added: list[str]
-    removed: list[str]
-    changed: list[str]
-    failed: list[str]
-    new: list[str]
-    faults: list[str]
-    tool_name: str | None = Field(
-        description="The tool that was named, by its exact name where it is there."
-    )
-    found: bool | None = Field(
-        description="Whether that tool is there now; null where none was named."
-    )
-
-
-class ReloadFailure(BaseModel):
-    """A room whose agent did not reload."""
-
-    status: Literal["error"]
-    room_name: str
-    detail: str
-
-
-class ReloadsResponse(BaseModel):
-    """Several rooms' results, in the order of the rooms, where none was named. `status` is `partly`
-    where one of them failed.
-    """
-
-    status: Literal["reloaded", "partly"]
-    rooms: list[ReloadResponse | ReloadFailure]
-
-
-class ModelResponse(BaseModel):
-    status: Literal["changed"]
-    room_name: str
-    model: str
-    api: str
-
-
-_REASON: Final = Field(default=None, description="Why it was not said; null where it was.")
-
-
-class SayResponse(BaseModel):
-    status: Literal["said", "not_said"]
-    room_name: str
-    reason: NotSaid | None = _REASON
-
-
-class AnnounceResponse(BaseModel):
-    """`answered` and `silence` are of a question, whose answer the caller gets."""
-
-    status: AnnouncementStatus
-    room_name: str
-    reason: NotSaid | None = _REASON
-    answer: str | None = Field(
-        default=None, description="The person's words as they were heard, where they have answered."
-    )
-
-
-class ListResponse(ToolList):
-    status: Literal["ok"]
-    room_name: str
-
-
-class SearchResponse(SearchResult):
-    status: Literal["ok"]
-    room_name: str
-
-
-class CallResponse(CallResult):
-    status: Literal["called"]
-    room_name: str
-
-
-class ErrorResponse(BaseModel):
-    """What went wrong, and how to fix it."""
-
-    status: Literal["error"]
-    detail: str
-    kind: FailureKind | None = Field(default=None, description="Of a call that was not done.")
-    valid_names: list[str] | None = Field(
-        default=None, description="The nearest names, best first."
-    )
-    question: str | None = Field(
-        default=None, description="What a person would be asked: the call needs a yes."
-    )
-    confirmation: str | None = Field(
-        default=None, description="Sent with the same call, it says yes to exactly that."
-    )
 
 
 B = TypeVar("B", bound=RequestBody)

@@ -27,9 +27,10 @@ from caal_node.models.backends.http_transport import HttpTransport, TransportDea
 from caal_node.models.model_settings import is_elsewhere
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.weights import cache
-from mcp_bridge import Embedder, EmbeddingUnavailable, MiniLM, VectorCache
+from mcp_bridge.core.errors import EmbeddingUnavailable
 from mcp_bridge.core.sanitize import redact as without_values
-from mcp_bridge.embedding.embedders import Vectors, unit
+from mcp_bridge.embedding.embedders import Embedder, MiniLM, Vectors, unit
+from mcp_bridge.embedding.semantic_index import VectorCache
 
 logger = logging.getLogger("caal_node.tools")
 

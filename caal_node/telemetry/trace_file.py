@@ -33,11 +33,10 @@ from opentelemetry.util.types import Attributes, AttributeValue
 
 from caal_node.config.setting_tables import Trace
 from caal_node.redaction.outgoing import OutgoingRedaction
+from caal_node.telemetry.turn_times import MAX_FILE_BYTES
 from mcp_bridge.core.files import make_private_folder
 from mcp_bridge.security.ownership import folder_fault, is_checked
 
-MAX_FILE_BYTES: Final = 64 << 20
-"""Bytes after which nothing is added: some hundred thousand spans."""
 DELAY_MS: Final = 500
 """Milliseconds after which a span that has ended is in the file."""
 FLUSH_S: Final = 3.0

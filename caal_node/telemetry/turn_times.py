@@ -21,9 +21,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.alias_generators import to_camel
 
 from caal_node.core.errors import ConfigError
-from caal_node.telemetry.trace_file import MAX_FILE_BYTES
 from mcp_bridge.core.files import open_regular
 
+MAX_FILE_BYTES: Final = 64 << 20
+"""Bytes of a trace after which its writer, `trace_file`, adds nothing: some hundred thousand spans.
+It is here because the writer imports LiveKit, which a reader does not need."""
 MAX_LINE_BYTES: Final = 2 << 20
 """A collector writes some hundred spans in a line, and one with contents has a conversation."""
 MAX_BYTES: Final = MAX_FILE_BYTES + 8 * MAX_LINE_BYTES

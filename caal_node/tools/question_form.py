@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from caal_node.core.events import QuestionField
 from caal_node.tools.spoken_question import MAX_READ_CHARS
-from mcp_bridge import Accepted, Answer, Declined, Field, Question, value_fits
+from mcp_bridge.core.elicitation import Accepted, Answer, Declined, Field, Question, value_fits
 
 FieldValue: TypeAlias = str | int | float | bool | list[str]
 

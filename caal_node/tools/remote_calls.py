@@ -34,7 +34,7 @@ from caal_node.tools.source import Arguments, ToolSource, VerbatimResult
 from caal_node.tools.spoken_question import SpokenQuestion, read_answer
 from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_search import is_search
-from mcp_bridge import Accepted, Answer, Declined, Dismissed, Field, Question
+from mcp_bridge.core.elicitation import Accepted, Answer, Declined, Dismissed, Field, Question
 
 # Results whose sentence a person is to hear as it stands, as LiveKit is to have them.
 

@@ -15,7 +15,8 @@ from typing import Any, Protocol, TypeAlias
 from livekit.agents.llm import ToolResult
 
 from caal_node.core.tool_spec import ToolSpec
-from mcp_bridge import Answer, Question, ServerStatus
+from mcp_bridge.core.elicitation import Answer, Question
+from mcp_bridge.core.status import ServerStatus
 
 Arguments: TypeAlias = Mapping[str, Any]
 

@@ -39,7 +39,7 @@ from caal_node.core.events import CueKind, Event, Events
 from caal_node.core.paths import from_home, state_folder
 from caal_node.core.tool_spec import Effect
 from caal_node.tools.effects import CallTerms, effect, terms_of, with_terms
-from mcp_bridge import Embedder
+from mcp_bridge.embedding.embedders import Embedder
 
 BASE: Final = "base"
 """The key, in pydantic's validation context, of the folder that relative paths start from."""

@@ -1,19 +1,11 @@
-"""Finds the toolsets that are installed, and makes those that `caal.toml` turns on.
-
-A toolset is an entry point of the group `caal_node.tools`, in this distribution or in any other:
-
-    [project.entry-points."caal_node.tools"]
-    shelf = "my_shelf:Shelf"
-"""
+"""Loads the toolsets that are installed, and makes those that `caal.toml` turns on."""
 
 from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -30,16 +22,10 @@ from caal_node.toolsets.base import (
     ToolsetOptions,
     ToolsetServices,
 )
-from mcp_bridge import Embedder
+from caal_node.toolsets.installed import installed
+from mcp_bridge.embedding.embedders import Embedder
 
-GROUP: Final = "caal_node.tools"
 _NEAR: Final = 0.6
-
-
-@lru_cache(maxsize=1)
-def installed() -> Mapping[str, EntryPoint]:
-    """Return the entry point of every toolset by its name. It reads the disk once a process."""
-    return {each.name: each for each in sorted(entry_points(group=GROUP), key=lambda e: e.name)}
 
 
 def load(name: str, where: str = "") -> type[ConfiguredToolset]:

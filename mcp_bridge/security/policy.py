@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from mcp.client.stdio import get_default_environment
-
 from mcp_bridge.core.files import expand_home
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig
@@ -440,7 +438,7 @@ def _findings(config: ServerConfig) -> Iterator[Finding]:
         if not is_data(name, value):
             reason = "is not plainly data: programs may take code from it, or the place of code"
             yield Finding(f"env.{name}", reason, "remove it", "env")
-    path = config.env.get("PATH") or get_default_environment().get("PATH")
+    path = config.env.get("PATH") or os.environ.get("PATH")  # as the SDK passes it on
     yield from judge(
         config.command,
         config.args,

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
-from caal_node.cli.n8n_commands import MODELS_OWN, check_files, check_instance, try_workflow
+from caal_node.cli.n8n_check import check_files, check_instance
+from caal_node.cli.n8n_try import MODELS_OWN, try_workflow
 from caal_node.cli.tools import explanation, resolve_tool
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError

@@ -31,6 +31,7 @@ from caal_node.toolsets.home_assistant import HomeAssistant, HomeAssistantOption
 from caal_node.toolsets.home_assistant.devices import UNREACHABLE, too_talkative
 from caal_node.toolsets.home_assistant.mcp_link import ANSWER_MAX_BYTES
 from caal_node.toolsets.home_assistant.websocket_link import MESSAGE_MAX_BYTES
+from caal_node.toolsets.installed import GROUP
 from tests.stand_ins.home_assistant_stand_in import TOKEN, HomeAssistantStandIn, stand_in
 
 URL = os.environ.get("HOME_ASSISTANT_TEST_URL", "")
@@ -287,7 +288,7 @@ async def test_nobody_there_is_a_sentence(via: Any) -> None:
 @pytest.fixture
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     value = f"{HomeAssistant.__module__}:HomeAssistant"
-    entry = EntryPoint("home_assistant", value, registry.GROUP)
+    entry = EntryPoint("home_assistant", value, GROUP)
     monkeypatch.setattr(registry, "installed", lambda: {"home_assistant": entry})
 
 

@@ -22,7 +22,8 @@ from livekit.agents.cli.log import JsonFormatter
 
 from caal_node.agent import CaalAgent
 from caal_node.cli.doctor import run_doctor
-from caal_node.cli.n8n_commands import check_instance, try_workflow
+from caal_node.cli.n8n_check import check_instance
+from caal_node.cli.n8n_try import try_workflow
 from caal_node.cli.tools import list_tools
 from caal_node.config.settings import Settings, load_settings
 from caal_node.control.messages import CallTool, ListTools

@@ -21,6 +21,7 @@ from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, pl
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets import registry
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, tool
+from caal_node.toolsets.installed import GROUP
 
 
 class HallOptions(ToolsetOptions):
@@ -68,7 +69,7 @@ class Hall(ConfiguredToolset):
 
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {"hall": EntryPoint("hall", f"{__name__}:Hall", registry.GROUP)}
+    found = {"hall": EntryPoint("hall", f"{__name__}:Hall", GROUP)}
     monkeypatch.setattr(registry, "installed", lambda: found)
 
 

@@ -24,6 +24,7 @@ from caal_node.core.events import SourcesCited, ToolCallEnded
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.toolsets import registry
 from caal_node.toolsets.http_service import LateClient
+from caal_node.toolsets.installed import GROUP
 from caal_node.toolsets.web_search import NOTHING, WebSearch, WebSearchOptions
 from caal_node.toolsets.web_search.engines import DuckDuckGo, lookup_by_ddgs
 from caal_node.toolsets.web_search.page_fetch import PageFetch
@@ -67,7 +68,7 @@ def recorded(target: str) -> tuple[str, bytes]:
 async def talk_with(
     model: ScriptedModel, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncGenerator[AgentConversation]:
-    entry = EntryPoint("web_search", "caal_node.toolsets.web_search:WebSearch", registry.GROUP)
+    entry = EntryPoint("web_search", "caal_node.toolsets.web_search:WebSearch", GROUP)
     monkeypatch.setattr(registry, "installed", lambda: {"web_search": entry})
     tables = toolset_tables({"web_search": {"engine": "searxng", "searxng_url": url}})
     settings = plain_settings().model_copy(update={"toolsets": tables})

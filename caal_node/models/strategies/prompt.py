@@ -31,7 +31,7 @@ from caal_node.core.items import (
 from caal_node.core.prompt_files import fill, read
 from caal_node.models.question import Question
 from caal_node.reply_parser.escaping import escape_markers, escaped_value
-from mcp_bridge import DISCOVER
+from mcp_bridge.discovery.tool_search import DISCOVER
 
 # How calls, speech and results are written down in the text protocol.
 #

@@ -20,9 +20,8 @@ from caal_node.core.errors import (
     ToolTimeout,
     ToolUnavailable,
 )
-from caal_node.core.tool_spec import Example, ToolSpec
+from caal_node.core.tool_spec import ToolSpec
 from caal_node.telemetry.spans import trace_headers
-from caal_node.tools.effects import workflow_effect
 from caal_node.tools.source import (
     Arguments,
     CallConversation,
@@ -30,23 +29,14 @@ from caal_node.tools.source import (
     ToolSource,
     VerbatimResult,
 )
+from caal_node.tools.workflow_spec import SOURCE, spec_of
 
 logger = logging.getLogger("caal_node.tools")
 
-SOURCE: Final = "n8n"
 SPARE_S: Final = 1.0
 """Seconds by which the pipeline's deadline is later than n8n's, whose message says more."""
 DISCOVERY_S: Final = 13.0
 """Seconds for listing: less than all tiers together get, so that a slow n8n keeps its tools."""
-_ORIGINS: Final[Mapping[str, str]] = {
-    "schema": "the notes' schema block",
-    "param": "an @param line of the notes",
-    "prose": "the parameters that the notes list",
-    "path": "the webhook's path",
-    "nodes": "an expression in the published nodes",
-    "pinned": "the webhook's pinned data",
-    "trigger": "the inputs of the sibling Execute Workflow Trigger",
-}
 
 
 class N8nToolSource(ToolSource):
@@ -140,26 +130,6 @@ class N8nToolSource(ToolSource):
         await self._exit_stack.aclose()
 
 
-def spec_of(tool: n8n.WorkflowTool, timeout_s: float | None = None) -> ToolSpec:
-    """Return a workflow as a tool, as models and people are told of it."""
-    return ToolSpec(
-        tier="n8n",
-        source=SOURCE,
-        name=tool.name,
-        wanted=tool.name,
-        own_name=tool.title,
-        description=tool.description,
-        parameters=tool.input_schema,
-        examples=tuple(Example(e.utterance, e.arguments) for e in tool.examples),
-        details=tool.full_description if tool.full_description != tool.description else "",
-        origins={name: _ORIGINS[origin] for name, origin in tool.origins.items()},
-        facts=_facts(tool),
-        effect=workflow_effect(tool.name, tool.method, tool.tags),
-        annotations=tool.tags,
-        timeout_s=timeout_s,
-    )
-
-
 def _progress_reporter(
     spec: ToolSpec, conversation: CallConversation | None
 ) -> Callable[[n8n.Progress], None]:
@@ -179,22 +149,6 @@ def _progress_reporter(
             conversation.report_progress(steps_done, None, progress.step)
 
     return report
-
-
-def _facts(tool: n8n.WorkflowTool) -> tuple[str, ...]:
-    """Return what the workflow's author may want to know, a line each."""
-    auth = "" if tool.auth_kind == "none" else f", {tool.auth_kind} auth"
-    facts = [
-        f"workflow {tool.title!r}: {tool.method} /webhook/{tool.path}{auth}, "
-        f"answers by {tool.response_mode}"
-    ]
-    if tool.spoken_field:
-        facts.append(f"its field {tool.spoken_field!r} is spoken as it stands")
-    if tool.takes_s:
-        facts.append(f"takes up to {tool.takes_s:g} s")
-    if tool.input_schema.get("additionalProperties") is True:
-        facts.append("its notes list no parameters and its nodes read none: it takes anything")
-    return (*facts, *tool.problems)
 
 
 def _spoken_as(key: str, base: type[ToolFailure]) -> type[ToolFailure]:

@@ -17,7 +17,8 @@ from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.policy import limit_rules, reader
 from caal_node.policy.tables import LimitTable, RuleTable, ToolsTable
-from caal_node.toolsets.registry import installed, load
+from caal_node.toolsets.installed import installed
+from caal_node.toolsets.registry import load
 
 ROOT = Path(__file__).parents[3]
 OUR_TOOLSETS = {

@@ -13,6 +13,7 @@ from caal_node.core.errors import ConfigError, InvalidArguments
 from caal_node.tools.sources.methods import spec_of
 from caal_node.toolsets import registry
 from caal_node.toolsets.base import TEXT_CHARS, ConfiguredToolset, OptionPath, ToolsetOptions, tool
+from caal_node.toolsets.installed import GROUP
 
 
 class ShelfOptions(ToolsetOptions):
@@ -73,7 +74,7 @@ def __getattr__(name: str) -> object:
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {
-        name: EntryPoint(name, f"{__name__}:{value}", registry.GROUP)
+        name: EntryPoint(name, f"{__name__}:{value}", GROUP)
         for name, value in {
             "shelf": "Shelf",
             "attic": "Attic",
