@@ -443,7 +443,7 @@ class ToolFinder:
 
     def _by_table(self, texts: Sequence[str]) -> SemanticQuery | None:
         """Gives the vectors of the table of words, for texts that say something."""
-        return self._space.query([text for text in texts if split_terms(text[:MAX_PATTERN_CHARS])])
+        return self._space.query([text for text in texts if split_terms(text[:MAX_SPLIT_CHARS])])
 
     def _shares(self, words: str) -> NDArray[np.float64]:
         """Gives the tools' scores by words, as shares of the most that one word can bring."""
