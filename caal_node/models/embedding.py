@@ -169,7 +169,7 @@ def make_embedder(settings: Settings) -> Embedder | None:
     if chosen == "minilm":
         if (folder := weights.present(weights.MINILM)) is None:
             logger.warning(
-                "%s is not in the cache, so tools are searched for by words alone; run: %s",
+                "%s is not in the cache, so tools are searched for without a model; run: %s",
                 weights.MINILM.title,
                 FETCH,
             )

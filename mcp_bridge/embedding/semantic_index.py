@@ -351,7 +351,7 @@ class SemanticIndex:
     async def query(
         self, tools: tuple[ToolInfo, ...], texts: Sequence[str], *, wait_s: float = 0.0
     ) -> SemanticQuery | None:
-        """Return what is needed to find `texts` among `tools`; None means to go by words alone.
+        """Return what is needed to find `texts` among `tools`; None means to go by the table.
 
         Args:
             wait_s: The longest wait for the tools' own vectors, where they are still being made.
@@ -419,7 +419,7 @@ class SemanticIndex:
         """Search by words alone until the tools change, if `vectors` are still theirs."""
         if self._vectors is vectors:
             self._vectors = None
-            logger.warning("tools are searched for by words alone: %s", reason)
+            logger.warning("tools are searched for without a model: %s", reason)
 
 
 def _tool_vectors(

@@ -229,14 +229,14 @@ async def test_doctor_tells_the_state_and_the_fix(
     server: EmbeddingServer, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (off,) = await check_embedding(load_settings({}, NOWHERE))
-    assert (off.status, off.found) == ("ok", "off: tools are searched for by words alone")
+    assert (off.status, off.found) == ("ok", "off: tools are searched for without a model")
     (good,) = await check_embedding(chosen(server, "openai"))
     assert good.status == "ok"
     assert "13 dimensions" in good.found
     server.answer = lambda _: web.json_response({"error": "model 'small' not found"}, status=404)
     (bad,) = await check_embedding(chosen(server, "ollama"))
     assert (bad.status, bad.fix) == ("warn", "run: ollama pull small")
-    assert bad.found.endswith("tools are searched for by words alone")
+    assert bad.found.endswith("tools are searched for without a model")
     monkeypatch.setenv("CAAL_CACHE", str(tmp_path))
     (missing,) = await check_embedding(load_settings({"CAAL_EMBEDDING": "minilm"}, NOWHERE))
     assert missing.status == "warn"

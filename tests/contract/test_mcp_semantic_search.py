@@ -100,7 +100,7 @@ async def test_an_embedder_that_fails_costs_one_warning_and_no_search(
         assert (await soon(manager, "parrot"))[0] == "echo"
     warned = [r for r in caplog.records if r.levelno >= logging.WARNING]
     assert [r.getMessage() for r in warned] == [
-        "tools are searched for by words alone: gone; bring it back"
+        "tools are searched for without a model: gone; bring it back"
     ]
 
 

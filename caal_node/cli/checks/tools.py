@@ -73,7 +73,7 @@ FIRST_START_S: Final = 22.0
 """A server that is still being downloaded after this time is a warning; others fail before."""
 MCP_S: Final = FIRST_START_S + 20.0
 """For all of it: processes that hang are closed afterwards, which may take as long again."""
-_BY_WORDS: Final = "tools are searched for by words alone"
+_BY_WORDS: Final = "tools are searched for without a model"
 
 
 async def check_n8n(settings: Settings) -> Sequence[Finding]:

@@ -124,7 +124,7 @@ async def test_an_embedder_that_fails_is_told_of_once_and_tried_again_with_other
         for _ in range(3):
             assert await index.query(LAMPS, ["dark"], wait_s=LONG_S) is None
         (record,) = [r for r in caplog.records if r.levelno >= logging.WARNING]
-        assert record.getMessage() == f"tools are searched for by words alone: {told}"
+        assert record.getMessage() == f"tools are searched for without a model: {told}"
         assert len(embedder.asked) == 1
         embedder.before = None
         index.set_tools(others := tools("song"))
@@ -145,7 +145,7 @@ async def test_a_request_that_cannot_be_embedded_goes_by_words_and_is_told_of_on
         asked = len(embedder.asked)
         assert await index.query(LAMPS, ["dark"]) is None
         assert len(embedder.asked) == asked
-        assert caplog.text.count("by words alone") == 1
+        assert caplog.text.count("without a model") == 1
     finally:
         await index.aclose()
 

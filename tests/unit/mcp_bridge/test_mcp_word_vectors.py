@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node import weights
+from caal_node.weights import MINILM
 from mcp_bridge.embedding import MiniLM, word_vectors
 from mcp_bridge.embedding.word_vectors import MAX_CHARS, embed
+from tests.stand_ins.cached_weights import cached
 
 
 def near(one: str, other: str) -> float:
@@ -44,12 +47,10 @@ def test_every_text_has_a_row_of_unit_length_or_of_zeros(texts: list[str]) -> No
     assert all(abs(length - 1) < 1e-5 or length == 0 for length in lengths)
 
 
-@pytest.mark.skipif(weights.present(weights.MINILM) is None, reason="no MiniLM in the cache")
-async def test_words_stand_to_each_other_as_the_model_has_them() -> None:
-    folder = weights.present(weights.MINILM)
-    assert folder is not None
+@pytest.mark.model
+def test_words_stand_to_each_other_as_the_model_has_them() -> None:
     words = ["lamp", "light", "music", "song", "taxi", "train", "weather", "rain", "alarm", "clock"]
-    full = await MiniLM(folder).embed(words)
+    full = asyncio.run(MiniLM(cached(MINILM)).embed(words))
     table = embed(words)
     assert np.corrcoef((full @ full.T).ravel(), (table @ table.T).ravel())[0, 1] > 0.9
     assert len(word_vectors.table()[0]) == 16_000
