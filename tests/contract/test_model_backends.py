@@ -436,8 +436,17 @@ async def test_nobody_there_names_the_address_and_the_fix(make: Make, api: str) 
         assert ("ollama serve" if api == "ollama" else "CAAL_BASE_URL") in str(raised.value)
 
 
-async def test_a_server_that_hangs_up_at_once_may_be_asked_again(make: Make) -> None:
+async def test_a_connection_that_the_server_kept_and_then_closed_is_replaced(make: Make) -> None:
     async with StandInModel([stand_in.Cut()], ["Back."]) as server:
+        backend = make(server)
+        await backend.capabilities()
+        assert text_of(await collect(backend)) == "Back."
+
+
+async def test_a_server_that_hangs_up_at_once_may_be_asked_again(make: Make, api: str) -> None:
+    # Ollama's first connection is kept from an earlier question, so a second one is tried.
+    cuts = [[stand_in.Cut()]] * (2 if api == "ollama" else 1)
+    async with StandInModel(*cuts, ["Back."]) as server:
         backend = make(server)
         with pytest.raises(ModelUnreachable) as raised:
             await collect(backend)

@@ -56,6 +56,7 @@ _TOO_LONG: Final = re.compile(
     r"|prompt is too long",
     re.IGNORECASE,
 )
+_HUNG_UP: Final = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError)
 _PEG: Final = re.compile(r"does not match the expected [\w-]+ format", re.IGNORECASE)
 
 
@@ -440,10 +441,24 @@ class HttpTransport:
     async def _sent(
         self, client: httpx2.AsyncClient, request: httpx2.Request, due: float
     ) -> httpx2.Response:
+        connected = False
+
+        async def trace(event: str, _: object) -> None:
+            nonlocal connected
+            connected = connected or event == "connection.connect_tcp.started"
+
+        request.extensions["trace"] = trace
         try:
             async with asyncio.timeout_at(due):
-                return await client.send(request, stream=True)
-        except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError) as error:
+                while True:
+                    try:
+                        return await client.send(request, stream=True)
+                    except _HUNG_UP:
+                        # A server may close a connection that it had kept, just as it is used
+                        # again (llama.cpp does behind a long prompt). A new one is another matter.
+                        if connected:
+                            raise
+        except _HUNG_UP as error:
             # Nothing has been said yet, so the same request may be sent again.
             raise ModelUnreachable(f"{self.address} hung up before it answered") from error
 
