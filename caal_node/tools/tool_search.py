@@ -270,12 +270,12 @@ class ToolSearch:
             task = self._catalogs[table] = making
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-            for old in list(self._catalogs)[:-_CATALOGS]:
-                del self._catalogs[old]
         return task
 
     async def _make(self, table: ToolTable) -> ToolCatalog:
         catalog = await asyncio.to_thread(ToolCatalog, table)
+        for old in list(self._catalogs)[:-_CATALOGS]:
+            del self._catalogs[old]
         if self._meanings is not None:
             catalog.embed(self._meanings)
         return catalog

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias
 
@@ -83,6 +84,8 @@ class _JudgedList:
     tools: tuple[ToolInfo, ...]
     vetted: VettedTools | None
     """None without pins."""
+    held: Mapping[str, str]
+    """What is held back, as `server__tool`."""
 
 
 class ToolRegistry:
@@ -153,17 +156,15 @@ class ToolRegistry:
                 vetted = self._pins.vet(config, definitions)
             offered = definitions if vetted is None else vetted.offered
             tools = exposed_tools(offered, config, prefix)
-            judged[config.name] = _JudgedList(config, definitions, prefix, tools, vetted)
+            held = {} if vetted is None else vetted.held
+            shown = {f"{config.name}__{shown_name(tool)}": why for tool, why in held.items()}
+            judged[config.name] = _JudgedList(config, definitions, prefix, tools, vetted, shown)
         return judged
 
     @property
     def held(self) -> Mapping[str, str]:
         """For each tool that is held back, as `server__tool`: why, and how to fix it."""
-        return {
-            f"{server}__{shown_name(tool)}": why
-            for server, vetted in self.vetted.items()
-            for tool, why in vetted.held.items()
-        }
+        return {tool: why for one in self._judged.values() for tool, why in one.held.items()}
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -175,9 +176,10 @@ class ToolRegistry:
         """Gives what a person should know of a server's tools, on one line each."""
         if (vetted := self.vetted.get(server)) is None:
             return ()
-        held = [f"{shown_name(tool)!r}: {why}" for tool, why in vetted.held.items()]
-        more = [f"{len(held) - _TOLD} more tools are held"] if len(held) > _TOLD else []
-        return (*held[:_TOLD], *more, *vetted.notes)
+        told = islice(vetted.held.items(), _TOLD)
+        held = [f"{shown_name(tool)!r}: {why}" for tool, why in told]
+        more = len(vetted.held) - _TOLD
+        return (*held, *([f"{more} more tools are held"] if more > 0 else []), *vetted.notes)
 
     def counts(self, server: str) -> tuple[int, int]:
         """Gives how many of a server's tools are held, and how many are new and offered."""

@@ -375,18 +375,20 @@ async def _side_by_side(
 ) -> list[T]:
     """Do something for each, a few at a time; the results are in order. Raises the first N8nError
     that occurs."""
-    free = asyncio.Semaphore(MAX_PARALLEL)
+    waiting = iter(enumerate(workflows))
+    done: dict[int, T] = {}
 
-    async def one(workflow: Workflow) -> T:
-        async with free:
-            return await ask(workflow)
+    async def work() -> None:
+        for place, workflow in waiting:
+            done[place] = await ask(workflow)
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(w)) for w in workflows]
+            for _ in range(min(MAX_PARALLEL, len(workflows))):
+                group.create_task(work())
     except* N8nError as failed:
         raise failed.exceptions[0] from None
-    return [task.result() for task in tasks]
+    return [done[place] for place in range(len(workflows))]
 
 
 async def _normalise_all(workflows: list[Workflow]) -> list[list[UnnamedTool] | Skipped]:
