@@ -45,11 +45,10 @@ from caal_node.control.messages import (
 )
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
-from caal_node.core.items import Item, SystemItem, UserItem
+from caal_node.core.items import Item, SystemItem, Turn, UserItem
 from caal_node.core.paths import used_tools
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.core.turn import Turn
 from caal_node.language.hotwords import choices
 from caal_node.models.chat_context import (
     ClockSteps,

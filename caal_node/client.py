@@ -29,9 +29,8 @@ from caal_node.control.http_answers import (
     SayResponse,
     SearchResponse,
 )
-from caal_node.core.announcement import AnswerTo, Priority
 from caal_node.core.errors import CaalError, ConfigError
-from caal_node.core.events import Event, from_json
+from caal_node.core.events import AnswerTo, Event, Priority, from_json
 from caal_node.http_client import UnfitAnswer, open_client, tls_for
 
 ANSWER_MAX_BYTES: Final = 64 << 20

@@ -30,10 +30,9 @@ from caal_node.answers.left_parts import LEFT, ClaimedParts, left_part, question
 from caal_node.answers.search_tools import DocumentLookup, document_lookup, search_call
 from caal_node.config.setting_tables import Checks
 from caal_node.core.events import Events, FactCorrected
-from caal_node.core.items import Item
+from caal_node.core.items import Item, Turn
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
-from caal_node.core.turn import Turn
 from caal_node.grounding.claim_check import ClaimCheck, UnreadStates
 from caal_node.grounding.fact_check import fact_check, told_in
 from caal_node.grounding.hedges import SourceText, source_texts, unnamed_source

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from pydantic import BaseModel, Field
 
 from caal_node.control.messages import CallResult, FailureKind, SearchResult, ToolList
-from caal_node.core.announcement import AnnouncementStatus, NotSaid
+from caal_node.core.events import AnnouncementStatus, NotSaid
 
 
 class HealthResponse(BaseModel):

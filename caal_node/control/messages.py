@@ -11,8 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from caal_node.core.announcement import AnnouncementStatus, AnswerTo, NotSaid, Priority
-from caal_node.core.events import TierName
+from caal_node.core.events import AnnouncementStatus, AnswerTo, NotSaid, Priority, TierName
 from caal_node.core.tool_spec import Effect
 from caal_node.policy.rule import Action
 

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final, cast
 
-from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, Turn
 from caal_node.core.tool_spec import Example, ToolSchema, name_reads
-from caal_node.core.turn import Turn
 from caal_node.grounding.fact_check import StatedNames
 from caal_node.grounding.fact_words import UNITS, WORDS
 from caal_node.grounding.quantities import Stated, stated_in

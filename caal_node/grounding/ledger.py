@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from caal_node.core.items import CallItem, Item, ResultItem, WindowItem
+from caal_node.core.items import CallItem, Item, ResultItem, Turn, WindowItem
 from caal_node.core.tool_spec import Effect, ToolSpec, tool_reads
-from caal_node.core.turn import Turn
 
 CallState: TypeAlias = Literal["done", "failed", "refused", "dry_run", "pending"]
 """How a call ended. "failed" is an error or a deadline that passed, "refused" one that a rule or a

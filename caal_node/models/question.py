@@ -15,10 +15,10 @@ from caal_node.core.items import (
     ResultItem,
     SystemItem,
     ToolsItem,
+    Turn,
     WindowItem,
 )
 from caal_node.core.prompt_files import fill
-from caal_node.core.turn import Turn
 from caal_node.grounding.reference_hint import hinted
 from caal_node.grounding.references import Reference
 from caal_node.models.reply_limits import AS_NATIVE

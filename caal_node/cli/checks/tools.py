@@ -24,8 +24,7 @@ from caal_node.context.window import fitting
 from caal_node.core.counted import counted
 from caal_node.core.errors import CaalError, ConfigError
 from caal_node.models.embedding import FETCH, ServerEmbedder, make_embedder
-from caal_node.policy.audit import Tool, open_to_anybody, taken_names, unused_globs
-from caal_node.policy.policy import Policy
+from caal_node.policy.policy import Policy, Tool, open_to_anybody, taken_names, unused_globs
 from caal_node.prompt_builder import budget_of, too_many_tools
 from caal_node.tools.sources.configured import mcp_tier, n8n_tier
 from caal_node.toolsets.base import LOCAL_ZONE, ToolsetServices

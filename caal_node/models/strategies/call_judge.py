@@ -14,10 +14,9 @@ from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
 from caal_node.context.token_estimate import PromptTools
-from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, Turn, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSchema, name_writes
-from caal_node.core.turn import Turn
 from caal_node.grounding.call_grounds import (
     FIT,
     CallGrounds,
