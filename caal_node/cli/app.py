@@ -158,7 +158,7 @@ def begin(
     that are set.
     """
     if HELP.isdisjoint(sys.argv):
-        from caal_node.config.env_file import read_env_files  # it loads the settings
+        from caal_node.config.file import read_env_files  # it loads the settings
 
         context.obj = read_env_files(os.environ)
 

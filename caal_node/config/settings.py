@@ -45,11 +45,12 @@ from caal_node.config.setting_tables import (
     FallbacksSetting,
     TextLimits,
     TextLimitsSetting,
+    ToolsetTable,
     TraceSetting,
     names,
     table_of,
+    toolset_tables,
 )
-from caal_node.config.toolset_tables import ToolsetTable, toolset_tables
 from caal_node.core.addresses import (
     CLOUD,
     LIVEKIT_PORT,

@@ -17,8 +17,8 @@ from caal_node.cli.checks import Finding, fail, fail_from, in_thread, ok, warn
 from caal_node.cli.chosen_agent import choose_front, chosen_agent
 from caal_node.config.instructions import instructions_text
 from caal_node.config.mcp_file import load_mcp_servers, missing_file
+from caal_node.config.setting_tables import ToolsetTable
 from caal_node.config.settings import Settings
-from caal_node.config.toolset_tables import ToolsetTable
 from caal_node.context.token_estimate import PromptTools, text_tokens
 from caal_node.context.window import fitting
 from caal_node.core.counted import counted
