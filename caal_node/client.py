@@ -18,7 +18,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx2
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from caal_node.control.http_answers import (
+from caal_node.control.messages import (
     AnnounceResponse,
     CallResponse,
     ErrorResponse,

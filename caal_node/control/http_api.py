@@ -29,10 +29,10 @@ from pydantic import (
 )
 from starlette.requests import ClientDisconnect
 
-from caal_node.control.http_answers import ErrorResponse
 from caal_node.control.messages import (
     DEFAULT_FOUND,
     MAX_FOUND,
+    ErrorResponse,
     FailureKind,
 )
 from caal_node.control.rpc import BUSY, run_beside_loop
