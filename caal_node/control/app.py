@@ -24,6 +24,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
+from caal_node import __version__
 from caal_node.config.settings import Settings
 from caal_node.control.http_api import (
     MAX_NAME_CHARS,
@@ -87,7 +88,6 @@ from caal_node.control.rpc import BUSY
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
 from caal_node.telemetry.metrics import METRICS_TYPE, CountedRequests, RequestMetrics
-from caal_node.version import __version__
 
 # Work that is done once for all who wait for it, however many they are.
 
