@@ -25,7 +25,7 @@ from caal_node.grounding.call_grounds import (
     unique_words,
 )
 from caal_node.grounding.earlier_results import is_same_lookup, is_told
-from caal_node.grounding.meant_arguments import meant_for
+from caal_node.grounding.meanings import meant_for
 from caal_node.grounding.request_words import is_question
 from caal_node.models.question import Question
 from caal_node.models.strategies.prompt import TABLES_MAX
