@@ -15,7 +15,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from caal_node.own_packages import claim_names
-from caal_node.version import __version__
 
 if TYPE_CHECKING:
     from caal_node.agent import CaalAgent
@@ -53,6 +52,9 @@ _HOMES = {
     "guard_process": "caal_node.config.process_guard",
     "parse_reply": "caal_node.reply_parser",
 }
+
+__version__ = "0.1.0"
+"""The version of the distribution, in one place."""
 
 claim_names()
 

@@ -28,7 +28,6 @@ from livekit.agents.types import NOT_GIVEN
 
 from caal_node.agent_options import given_options
 from caal_node.answers.checked_reply import CheckedReply
-from caal_node.config.instructions import instructions_of, instructions_text
 from caal_node.config.settings import Settings, load_settings
 from caal_node.config.switches import Switches
 from caal_node.context.builder import MAX_TURNS
@@ -45,11 +44,10 @@ from caal_node.control.messages import (
 )
 from caal_node.core.errors import ConfigError
 from caal_node.core.events import TierName
-from caal_node.core.items import Item, SystemItem, UserItem
+from caal_node.core.items import Item, SystemItem, Turn, UserItem
 from caal_node.core.paths import used_tools
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSpec
-from caal_node.core.turn import Turn
 from caal_node.language.hotwords import choices
 from caal_node.models.chat_context import (
     ClockSteps,
@@ -64,7 +62,13 @@ from caal_node.models.plugin_reply import as_heard
 from caal_node.models.question import Question
 from caal_node.models.strategies.turn_limits import TurnClock
 from caal_node.network.rooms import enforce_with_rooms
-from caal_node.prompt_builder import PromptBuilder, budget_of, front_tokens
+from caal_node.prompt_builder import (
+    PromptBuilder,
+    budget_of,
+    front_tokens,
+    instructions_of,
+    instructions_text,
+)
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.room.cue_player import CueSink
 from caal_node.room.hooks import Hooks

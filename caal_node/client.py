@@ -18,7 +18,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx2
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from caal_node.control.http_answers import (
+from caal_node.control.messages import (
     AnnounceResponse,
     CallResponse,
     ErrorResponse,
@@ -29,9 +29,8 @@ from caal_node.control.http_answers import (
     SayResponse,
     SearchResponse,
 )
-from caal_node.core.announcement import AnswerTo, Priority
 from caal_node.core.errors import CaalError, ConfigError
-from caal_node.core.events import Event, from_json
+from caal_node.core.events import AnswerTo, Event, Priority, from_json
 from caal_node.http_client import UnfitAnswer, open_client, tls_for
 
 ANSWER_MAX_BYTES: Final = 64 << 20

@@ -13,7 +13,7 @@ from typing import Final
 
 from livekit.agents import Plugin
 
-from caal_node.version import __version__
+from caal_node import __version__
 
 PACKAGE: Final = "livekit.plugins.caal"
 logger = logging.getLogger("caal_node")

@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Final, Protocol
 
 from livekit.agents import llm
+from livekit.agents.llm.chat_context import Instructions
 
 from caal_node.config.settings import Settings
 from caal_node.config.switches import Switches
@@ -22,8 +23,9 @@ from caal_node.context.builder import MAX_TURNS, ContextBuilder
 from caal_node.context.token_estimate import PromptTools, items_tokens
 from caal_node.context.tool_data import ToolDataCache
 from caal_node.context.window import FIXED_STEP, WINDOW_SHARE, ContextBudget, budget, fitting
-from caal_node.core.errors import ModelContextFull
+from caal_node.core.errors import ConfigError, ModelContextFull
 from caal_node.core.items import Item, SystemItem, ToolsItem, WindowItem
+from caal_node.core.prompt_files import read
 from caal_node.core.tool_spec import Example, ToolSchema
 from caal_node.grounding.references import Reference, references_in
 from caal_node.models.chat_context import spoken_key, to_schemas
@@ -35,6 +37,7 @@ from caal_node.tools.sources.methods import is_guarded
 from caal_node.tools.table import ToolEntry, ToolTable, unlisted
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from mcp_bridge import DISCOVER
+from mcp_bridge.core.files import read_capped
 
 # How much a model's server reads, and what to say where the tools do not fit into it.
 
@@ -387,3 +390,34 @@ def _fixed_tokens(history: Sequence[Item]) -> int:
     """
     tokens = items_tokens([*takewhile(lambda item: isinstance(item, SystemItem), history)])
     return -(-tokens // FIXED_STEP) * FIXED_STEP
+
+
+# The system prompt that the settings name.
+
+INSTRUCTIONS_MAX_BYTES: Final = 256 * 1024
+"""More than any context holds."""
+
+
+def instructions_of(settings: Settings) -> str:
+    """Return the text of the file CAAL_INSTRUCTIONS, or the built-in prompt.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
+    if (path := settings.instructions) is None:
+        return read("system.md")
+    try:
+        return read_capped(path, INSTRUCTIONS_MAX_BYTES).decode().strip()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or type(error).__name__
+        raise ConfigError(
+            f"CAAL_INSTRUCTIONS: {path} cannot be read ({why}); "
+            f"name a UTF-8 text file of at most {INSTRUCTIONS_MAX_BYTES // 1024} KiB, or unset it"
+        ) from error
+
+
+def instructions_text(instructions: str | Instructions) -> str:
+    """Render instructions as LiveKit does for a spoken turn."""
+    if isinstance(instructions, str):
+        return instructions
+    return instructions.render_static(modality="audio")

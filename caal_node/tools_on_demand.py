@@ -20,9 +20,8 @@ from caal_node.context.builder import MAX_TURNS
 from caal_node.context.token_estimate import PromptTools, item_tokens
 from caal_node.context.told_tools import NO_ITEMS, Offer, ToldTools, callable_in
 from caal_node.core.events import ToolsTold
-from caal_node.core.items import Item, ToolsItem, WindowItem
+from caal_node.core.items import Item, ToolsItem, Turn, WindowItem
 from caal_node.core.tool_spec import Example, ToolSchema
-from caal_node.core.turn import Turn
 from caal_node.models.chat_context import to_schemas
 from caal_node.models.model_preparation import SAMPLES
 from caal_node.tools.remote_toolset import RemoteTool

@@ -18,7 +18,7 @@ MODULES = ["caal_node", "mcp_bridge", "n8n"]
 WITHOUT_A_ROOM = ["caal_node.cli", "caal_node.cli.demo"]
 START_UP = {
     "caal_node/config/file.py": {"from_file"},
-    "caal_node/config/instructions.py": {"instructions_of"},
+    "caal_node/prompt_builder.py": {"instructions_of"},
     "caal_node/room/cue_files.py": {"load_wav"},
     "caal_node/toolsets/base.py": {"_local_timezone"},
     "caal_node/toolsets/installed.py": {"installed"},

@@ -15,7 +15,16 @@ from typing import Final, Protocol
 from livekit.agents import llm
 from livekit.agents.utils import shortuuid
 
-from caal_node.answers.claims import AskedModel, ClaimCorrection, ReplyLedger, Requests
+from caal_node.answers.claims import (
+    LEFT,
+    AskedModel,
+    ClaimCorrection,
+    ClaimedParts,
+    ReplyLedger,
+    Requests,
+    left_part,
+    question_for,
+)
 from caal_node.answers.doubts import (
     Denied,
     Doubt,
@@ -26,18 +35,15 @@ from caal_node.answers.doubts import (
     question_with_result,
     said_result,
 )
-from caal_node.answers.left_parts import LEFT, ClaimedParts, left_part, question_for
 from caal_node.answers.search_tools import DocumentLookup, document_lookup, search_call
 from caal_node.config.setting_tables import Checks
 from caal_node.core.events import Events, FactCorrected
-from caal_node.core.items import Item
+from caal_node.core.items import Item, Turn
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
-from caal_node.core.turn import Turn
-from caal_node.grounding.claim_check import ClaimCheck, UnreadStates
+from caal_node.grounding.claim_check import ClaimCheck, NotDone, Say, SpokenCheck, UnreadStates
 from caal_node.grounding.fact_check import fact_check, told_in
 from caal_node.grounding.hedges import SourceText, source_texts, unnamed_source
-from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
 from caal_node.models.llm import SERVER_RUN
 from caal_node.models.question import Question
 

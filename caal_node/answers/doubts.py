@@ -20,8 +20,7 @@ from caal_node.core.items import UserItem
 from caal_node.core.prompt_files import read, sentence
 from caal_node.grounding.call_grounds import unique_words
 from caal_node.grounding.hedges import denies_access, hedges, knows_nothing
-from caal_node.grounding.ledger import Ledger
-from caal_node.grounding.result_kind import is_unrelated, kind_of, looks_up
+from caal_node.grounding.ledger import Ledger, is_unrelated, kind_of, looks_up
 from caal_node.models.question import Question
 from caal_node.models.strategies.tool_relevance import fits
 from caal_node.policy.heard_words import COMMON, stems

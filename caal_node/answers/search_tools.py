@@ -14,10 +14,9 @@ from typing import Any, Final
 
 from livekit.agents import llm
 
-from caal_node.core.items import Item
+from caal_node.core.items import Item, Turn
 from caal_node.core.tool_spec import ToolSchema, ToolSpec
-from caal_node.core.turn import Turn
-from caal_node.grounding.result_kind import OWN_THINGS
+from caal_node.grounding.ledger import OWN_THINGS
 from caal_node.language.requests import intent_of, request_odds, share
 from caal_node.models.chat_context import call_delta
 from caal_node.policy.heard_words import words as words_of

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
+from caal_node import __version__
 from caal_node.cli import completion
 from caal_node.cli.mcp_commands import mcp_app
 from caal_node.cli.output import console as output_console
 from caal_node.cli.output import help_style, log_to_stderr
 from caal_node.core.errors import CaalError
-from caal_node.version import __version__
 
 if TYPE_CHECKING:
     from caal_node.config.settings import Settings
@@ -158,7 +158,7 @@ def begin(
     that are set.
     """
     if HELP.isdisjoint(sys.argv):
-        from caal_node.config.env_file import read_env_files  # it loads the settings
+        from caal_node.config.file import read_env_files  # it loads the settings
 
         context.obj = read_env_files(os.environ)
 

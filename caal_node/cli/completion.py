@@ -64,7 +64,7 @@ def servers(incomplete: str) -> list[str]:
 
 def _settings() -> Settings:
     # Every command imports this module, for its options; 0.3 s is for those with settings.
-    from caal_node.config.env_file import read_env_files
+    from caal_node.config.file import read_env_files
     from caal_node.config.process_guard import guard_process
 
     env = dict(os.environ)

@@ -10,7 +10,7 @@ import typer
 from caal_node.cli.checks import one_line
 from caal_node.client import ControlClient
 from caal_node.config.settings import Settings
-from caal_node.control.http_answers import ReloadResponse, ReloadsResponse
+from caal_node.control.messages import ReloadResponse, ReloadsResponse
 from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError
 

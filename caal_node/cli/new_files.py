@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 import caal_node
+from caal_node import __version__
 from caal_node.core.errors import ConfigError
-from caal_node.version import __version__
 
 # `caal-node init`: the files that an agent of one's own begins with.
 

@@ -15,9 +15,9 @@ from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.cli.output import console, print_table
 from caal_node.cli.tools import all_entries, find_entry, head_names, typed_arguments
 from caal_node.config.settings import Settings
-from caal_node.core.caller import Caller, CallOrigin
 from caal_node.core.errors import ConfigError, InvalidArguments
-from caal_node.policy.audit import taken_names, unused_globs
+from caal_node.core.tool_spec import Caller, CallOrigin
+from caal_node.policy.policy import taken_names, unused_globs
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_middleware import CallMiddleware, Preview, ToolCallRequest
 from caal_node.tools.middleware.policy_check import PolicyChecks

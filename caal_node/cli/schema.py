@@ -15,8 +15,8 @@ from typing import Any, Final, cast
 from pydantic.json_schema import GenerateJsonSchema
 
 import caal_node
+from caal_node.config.setting_tables import ENABLED, TABLE
 from caal_node.config.settings import Settings
-from caal_node.config.toolset_tables import ENABLED, TABLE
 from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.installed import installed
 from caal_node.toolsets.registry import load

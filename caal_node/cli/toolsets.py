@@ -29,10 +29,9 @@ from tomlkit.items import InlineTable
 
 from caal_node.cli.output import console, print_table
 from caal_node.cli.schema import FILE as SCHEMA
-from caal_node.config.env_file import ENV_FILE
-from caal_node.config.file import read_text
+from caal_node.config.file import ENV_FILE, read_text
+from caal_node.config.setting_tables import ENABLED, TABLE, ToolsetTable
 from caal_node.config.settings import Settings, load_settings
-from caal_node.config.toolset_tables import ENABLED, TABLE, ToolsetTable
 from caal_node.core.errors import CaalError, ConfigError
 from caal_node.toolsets.base import BASE, LOCAL_ZONE, ConfiguredToolset, ToolsetServices
 from caal_node.toolsets.installed import installed

@@ -20,9 +20,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from caal_node import __version__
 from caal_node.cli.chosen_agent import with_chosen_model
 from caal_node.cli.output import console, print_table
-from caal_node.config.instructions import instructions_of
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
 from caal_node.evaluation.model_profiles import identify
@@ -30,7 +30,7 @@ from caal_node.evaluation.run import OnStep, ValidationSubject, run
 from caal_node.evaluation.store import EvaluationStore, Outcome, Tally, Validation, to_object
 from caal_node.evaluation.suites import SUITES, WAY_NAMES, WAYS, Asking, SuiteName
 from caal_node.factories import make_llm
-from caal_node.version import __version__
+from caal_node.prompt_builder import instructions_of
 
 # The report: what to expect of the model in a spoken conversation, and the figures.
 #

@@ -1,25 +1,34 @@
 """Reads settings from the environment and `caal.toml`, and explains a wrong one in one line.
 
 Each value keeps its place in words, so that an error can name `caal.toml, line 3, num_ctx` or
-`CAAL_NUM_CTX`.
+`CAAL_NUM_CTX`. The command line also reads variables from `.env.local` and `.env`.
 """
 
 from __future__ import annotations
 
 import difflib
+import io
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
+from dotenv import dotenv_values
 from pydantic import ValidationError
 
-from caal_node.config import toolset_tables
-from caal_node.config.removed import REMOVED
-from caal_node.config.setting_tables import Cues, Fallbacks, TextLimits, Trace, is_short
+from caal_node.config.setting_tables import TABLE as TOOLSETS
+from caal_node.config.setting_tables import (
+    Cues,
+    Fallbacks,
+    TextLimits,
+    Trace,
+    is_short,
+    switched,
+    toolset_tables,
+)
 from caal_node.core.addresses import without_userinfo
 from caal_node.core.errors import ConfigError
 from caal_node.policy.places import Places
@@ -46,7 +55,7 @@ _OTHER_NAMES: Final = {
 """What other programs call a setting."""
 _SHARED_LIKENESS: Final = 0.75
 """Likeness behind the family's name; below it the name is another program's own."""
-FILE_ONLY: Final = frozenset({"examples", TABLE, toolset_tables.TABLE})
+FILE_ONLY: Final = frozenset({"examples", TABLE, TOOLSETS})
 """Tables, which no variable can hold."""
 
 SHOWN_CHARS: Final = 60
@@ -178,10 +187,10 @@ def from_file(path: Path, fields: Collection[str]) -> dict[str, GivenSetting]:
         }
         if setting == TABLE:
             value = read_policy(cast("object", value), Places(str(path), text))
-        if setting == toolset_tables.TABLE:
+        if setting == TOOLSETS:
             lines = {name: place.rpartition(", ")[0] for name, place in inside.items()}
             try:
-                value = toolset_tables.toolset_tables(cast("object", value), path.parent, lines)
+                value = toolset_tables(cast("object", value), path.parent, lines)
             except ValueError as error:
                 raise ConfigError(f"{where}: {error}.") from None
         given[setting] = GivenSetting(value, where, path.parent, inside, file=path)
@@ -313,3 +322,106 @@ def _shortened(value: Any) -> str:
     shown = without_userinfo(value if isinstance(value, str) else repr(value))
     text = without_secrets(repr(shown) if isinstance(value, str) else shown)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}..."
+
+
+# Names of settings that are gone. Each is refused, with what to write instead.
+
+
+class Instead(NamedTuple):
+    """The setting to write, its value, and what else is to be known."""
+
+    setting: str
+    value: Any
+    remark: str = ""
+
+
+def _without(check: str, value: Any) -> Instead:
+    return Instead("checks", f"-{check}" if switched(value) is False else "on")
+
+
+def _fallbacks(key: str, value: Any) -> Instead:
+    return Instead("fallbacks", {"models": ["llama3.2"], key: value}, ", with your models")
+
+
+def _cue(kind: str, value: Any) -> Instead:
+    remark = f", and name the file there {kind}.wav"
+    return Instead("cues", str(Path(str(value)).parent), remark)
+
+
+def _in_class(name: str, value: Any) -> str:
+    return f"write {name} = {value!r} into the class of your CaalAgent"
+
+
+def _window(tokens: Any) -> Instead:
+    size = max(512, -(-tokens * 4 // 3)) if isinstance(tokens, int) else 8192
+    return Instead("num_ctx", size, "; the window is three quarters of it")
+
+
+REMOVED: Final[Mapping[str, Callable[[Any], Instead | str]]] = {
+    "needless_calls": lambda value: _without("needless_calls", value),
+    "references": lambda value: _without("references", value),
+    "claims": lambda value: _without("claims", value),
+    "facts": lambda value: _without("facts", value),
+    "search_if_hedged": lambda value: _without("hedges", value),
+    "text_protocol": lambda value: Instead("tool_calls", value),
+    "server_runs_tools": lambda on: Instead("tool_calls", "server" if switched(on) else "auto"),
+    "text_iterations": lambda value: Instead("text_limits", {"replies": value}),
+    "text_calls": lambda value: Instead("text_limits", {"calls": value}),
+    "text_turn_calls": lambda value: Instead("text_limits", {"turn_calls": value}),
+    "text_payload": lambda value: Instead("text_limits", {"payload": value}),
+    "text_observation": lambda value: Instead("text_limits", {"observation": value}),
+    "text_seconds": lambda value: Instead("text_limits", {"seconds": value}),
+    "fallback_after": lambda value: _fallbacks("after", value),
+    "use_only_validated_fallbacks": lambda on: _fallbacks("only_validated", switched(on) is True),
+    "cue_tool": lambda value: _cue("tool", value),
+    "cue_agent": lambda value: _cue("agent", value),
+    "cue_error": lambda value: _cue("error", value),
+    "agent_tools": lambda value: Instead("cues", {"agent_tools": value}),
+    "trace_content": lambda on: Instead(
+        "trace", {"file": "trace.jsonl", "content": switched(on) is True}, ", with your file"
+    ),
+    "show_arguments": lambda on: Instead("room_sees", "arguments" if switched(on) else "names"),
+    "open_session_host": lambda on: Instead("room_sees", "everything" if switched(on) else "names"),
+    "mcp_tokens": lambda value: Instead("tool_tokens", value),
+    "window_tokens": _window,
+    "window_turns": lambda value: _in_class("window_turns", value),
+    "own_tools": lambda value: _in_class("own_tools", value),
+    "speakable": lambda on: _in_class("speakable", switched(on) is not False),
+    "mcp_new_tools": lambda value: (
+        f'write "new_tools": "{value}" into each server\'s entry in mcp_servers.json'
+    ),
+    "n8n_poll": lambda _: "call POST /reload-tools from a schedule of n8n (docs/n8n.md)",
+}
+"""What replaces each setting that there was, by the value that was given."""
+
+
+# `.env.local` and `.env` in the working directory: variables for the command line.
+#
+# What is set already comes first, then `.env.local`, which LiveKit's tools write, then `.env`.
+
+ENV_FILE: Final = Path(".env")
+LOCAL_ENV_FILE: Final = Path(".env.local")
+
+
+def read_env_files(env: MutableMapping[str, str]) -> dict[Path, tuple[str, ...]]:
+    """Set the variables of both files that `env` has not, and return their names by file.
+
+    Raises:
+        ConfigError: A file cannot be read, or others may write it.
+    """
+    read = {path: read_env_file(env, path) for path in (LOCAL_ENV_FILE, ENV_FILE)}
+    return {path: names for path, names in read.items() if names}
+
+
+def read_env_file(env: MutableMapping[str, str], path: Path) -> tuple[str, ...]:
+    """Set the variables of `path` that `env` has not, and return their names.
+
+    A variable without a value is left out, as it counts as not set.
+
+    Raises:
+        ConfigError: The file cannot be read, or others may write it.
+    """
+    given = dotenv_values(stream=io.StringIO(read_text(path)), interpolate=False)
+    new = {name: value for name, value in given.items() if value and name not in env}
+    env.update(new)
+    return tuple(new)

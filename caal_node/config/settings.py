@@ -45,11 +45,12 @@ from caal_node.config.setting_tables import (
     FallbacksSetting,
     TextLimits,
     TextLimitsSetting,
+    ToolsetTable,
     TraceSetting,
     names,
     table_of,
+    toolset_tables,
 )
-from caal_node.config.toolset_tables import ToolsetTable, toolset_tables
 from caal_node.core.addresses import (
     CLOUD,
     LIVEKIT_PORT,
@@ -66,8 +67,7 @@ from caal_node.core.tool_spec import Example
 from caal_node.network.policy import NetworkPolicy, parse_policy
 from caal_node.policy.places import Places
 from caal_node.policy.policy import Policy
-from caal_node.policy.reader import read_policy
-from caal_node.policy.tables import ToolsTable
+from caal_node.policy.reader import ToolsTable, read_policy
 from caal_node.redaction.settings import Redactions, RedactionSettings
 
 NAME: Final = "caal.toml"

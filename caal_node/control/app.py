@@ -24,20 +24,8 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
+from caal_node import __version__
 from caal_node.config.settings import Settings
-from caal_node.control.http_answers import (
-    AnnounceResponse,
-    CallResponse,
-    ErrorResponse,
-    HealthResponse,
-    ListResponse,
-    ModelResponse,
-    ReloadFailure,
-    ReloadResponse,
-    ReloadsResponse,
-    SayResponse,
-    SearchResponse,
-)
 from caal_node.control.http_api import (
     MAX_NAME_CHARS,
     AnnounceBody,
@@ -58,20 +46,31 @@ from caal_node.control.messages import (
     AgentAnswer,
     AgentRequest,
     Announcement,
+    AnnounceResponse,
     CallAnswer,
     CallFailure,
+    CallResponse,
     CallTool,
+    ErrorResponse,
     FailureKind,
     FindAnswer,
     FindTools,
+    HealthResponse,
     ListAnswer,
+    ListResponse,
     ListTools,
     ModelReport,
     ModelRequest,
+    ModelResponse,
+    ReloadFailure,
     ReloadReport,
     ReloadRequest,
+    ReloadResponse,
+    ReloadsResponse,
     SayReport,
     SayRequest,
+    SayResponse,
+    SearchResponse,
 )
 from caal_node.control.room_agents import (
     CHANGE_S,
@@ -80,16 +79,15 @@ from caal_node.control.room_agents import (
     ControlError,
     LiveKitRooms,
     NoAnswer,
+    RoomEvents,
     ask_agent,
     choose_room,
     choose_rooms,
 )
-from caal_node.control.room_events import RoomEvents
 from caal_node.control.rpc import BUSY
 from caal_node.core.addresses import is_loopback
 from caal_node.core.errors import ConfigError
 from caal_node.telemetry.metrics import METRICS_TYPE, CountedRequests, RequestMetrics
-from caal_node.version import __version__
 
 # Work that is done once for all who wait for it, however many they are.
 

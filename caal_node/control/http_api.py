@@ -29,14 +29,14 @@ from pydantic import (
 )
 from starlette.requests import ClientDisconnect
 
-from caal_node.control.http_answers import ErrorResponse
 from caal_node.control.messages import (
     DEFAULT_FOUND,
     MAX_FOUND,
+    ErrorResponse,
     FailureKind,
 )
 from caal_node.control.rpc import BUSY, run_beside_loop
-from caal_node.core.announcement import AnswerTo, Priority
+from caal_node.core.events import AnswerTo, Priority
 from caal_node.tools.table import NAME_MAX
 from mcp_bridge.discovery.tool_search import MAX_PATTERN_CHARS, MAX_PATTERNS
 

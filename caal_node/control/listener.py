@@ -58,8 +58,6 @@ from caal_node.control.rpc import (
     verify_request,
 )
 from caal_node.core.addresses import CLOUD, ModelReference
-from caal_node.core.announcement import Announced, AnswerTo, Priority
-from caal_node.core.caller import Caller
 from caal_node.core.counted import counted
 from caal_node.core.errors import (
     ConfigError,
@@ -73,6 +71,8 @@ from caal_node.core.errors import (
     ToolFailure,
     UnknownTool,
 )
+from caal_node.core.events import Announced, AnswerTo, Priority
+from caal_node.core.tool_spec import Caller
 from caal_node.models.backends.cloud import load_plugin
 from caal_node.models.llm import LLM
 from caal_node.models.model_settings import api_of

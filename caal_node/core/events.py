@@ -1,7 +1,8 @@
 """The events of a conversation, as a closed union of frozen dataclasses.
 
 The same objects feed `caal-node chat --json`, the demo's transcript and the room's
-`caal.tools` text stream. `to_json` gives one line; the key `type` names the event.
+`caal.tools` text stream. `to_json` gives one line; the key `type` names the event. What may become
+of an announcement is described at the end.
 """
 
 from __future__ import annotations
@@ -430,3 +431,28 @@ def _field(written: dict[str, Any]) -> QuestionField:
         if isinstance(written[name], list):
             written[name] = tuple(cast("list[Any]", written[name]))
     return QuestionField(**written)
+
+
+# What somebody outside a room may want of an announcement, and what became of it.
+
+Priority: TypeAlias = Literal["low", "normal", "urgent"]
+"""How an announcement waits: "low" for a long pause, which may never come, "normal" for a short
+one, "urgent" only until the person has finished speaking."""
+AnswerTo: TypeAlias = Literal["model", "caller"]
+"""Who gets what the person says next: the conversation, as ever, or who asked for the words."""
+AnnouncementStatus: TypeAlias = Literal["said", "answered", "silence", "not_said"]
+"""What became of an announcement. "answered" and "silence" are of one that was a question."""
+NotSaid: TypeAlias = Literal[
+    "nobody_there", "no_pause", "interrupted", "speech_failed", "session_ended"
+]
+"""Why an announcement was not said. "interrupted" is by the person before its first word, or by a
+more urgent one; "speech_failed" is a text to speech that gave an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """What became of an announcement."""
+
+    status: AnnouncementStatus
+    reason: NotSaid | None = None
+    answer: str | None = None

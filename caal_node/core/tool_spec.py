@@ -1,4 +1,4 @@
-"""The description of a tool, whichever tier it comes from, and of an author's examples of it.
+"""The description of a tool, whichever tier it comes from, of its examples and of its callers.
 
 Method docstrings and the notes of n8n workflows write examples in the same notation:
 `Example: time in Oslo -> {"zone": "Europe/Oslo"}`. The arguments are a JSON object on the same
@@ -143,3 +143,29 @@ def name_writes(exposed: str) -> bool:
 def tool_reads(exposed: str, effect: Effect) -> bool:
     """Say whether a tool, by the model's name for it, only tells something."""
     return effect == "read" or name_reads(exposed.rpartition("__")[2])
+
+
+# Who a call of a tool is made for.
+
+CallOrigin: TypeAlias = Literal["room", "terminal", "api"]
+"""A conversation in a LiveKit room, one without a room (`chat`, `console`, `Conversation`), or a
+request of the control API, which nobody in a conversation has made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The person whose words a call answers, as far as the room knows."""
+
+    origin: CallOrigin = "terminal"
+    room: str = ""
+    """The room's name; "" without a room."""
+    participant: str = ""
+    """The participant's identity, by whose token LiveKit vouches for it; "" where none is known."""
+    attributes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The participant's attributes. Whoever makes the tokens can let participants change their own:
+    docs/safety.md says what may rest on them."""
+
+    @property
+    def place(self) -> tuple[CallOrigin, str]:
+        """Origin and room."""
+        return self.origin, self.room

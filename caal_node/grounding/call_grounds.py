@@ -20,11 +20,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final, cast
 
-from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem
+from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, Turn
 from caal_node.core.tool_spec import Example, ToolSchema, name_reads
-from caal_node.core.turn import Turn
 from caal_node.grounding.fact_check import StatedNames
-from caal_node.grounding.fact_words import UNITS, WORDS
 from caal_node.grounding.quantities import Stated, stated_in
 from caal_node.grounding.request_words import (
     ARTICLES,
@@ -39,7 +37,7 @@ from caal_node.grounding.request_words import (
     points_elsewhere,
     unlike_verb,
 )
-from caal_node.grounding.spoken_numbers import numbers
+from caal_node.grounding.spoken_numbers import UNITS, WORDS, numbers
 from caal_node.grounding.spoken_numbers import numbers as numbers_in
 from caal_node.grounding.spoken_times import Day, Time, hours_of
 from caal_node.language.requests import intent_of, plain_answer, surely_only_asks

@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from caal_node.core.tool_spec import ToolSchema
 from caal_node.grounding.ledger import Ledger, LedgerEntry
-from caal_node.grounding.spoken_check import NotDone, Say
 from caal_node.grounding.stated_facts import (
     STATE_STEMS,
     asks_for_state,
@@ -26,6 +26,31 @@ from caal_node.grounding.stated_facts import (
 from caal_node.language.judge import READ_CHARS, judge_of, without_quotes
 from caal_node.language.requests import intent_of, share
 from caal_node.policy.heard_words import COMMON, NO, QUESTIONS, YES, stem, stems
+
+# What is spoken of an answer's clauses, by what is known.
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """This is spoken in the clause's place: the clause itself, a mended one, or "" for nothing."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotDone:
+    """The clause claims an action that no call of the turn covers; nothing of it is spoken."""
+
+    claim: str
+
+
+class SpokenCheck(Protocol):
+    """Judges one clause at a time, in the order in which they are spoken."""
+
+    def check(self, clause: str) -> Say | NotDone:
+        """Say what is spoken of `clause`, which keeps its white space; this does no I/O."""
+        ...
+
 
 # Holds a state that no call has read: "the back door is locked", "it is already off".
 #

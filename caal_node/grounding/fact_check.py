@@ -16,19 +16,20 @@ from typing import Final
 
 from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
 from caal_node.core.prompt_files import sentence
-from caal_node.grounding.fact_words import WORDS, listed, stemmed
-from caal_node.grounding.ledger import Ledger, LedgerEntry
-from caal_node.grounding.quantities import Figure, Stated, stated_in
-from caal_node.grounding.request_words import language_of
-from caal_node.grounding.result_kind import (
+from caal_node.grounding.claim_check import NotDone, Say, SpokenCheck
+from caal_node.grounding.ledger import (
     NAMED_CHARS,
     Elsewhere,
+    Ledger,
+    LedgerEntry,
     elsewhere,
     is_unrelated,
     kind_of,
     looks_up,
 )
-from caal_node.grounding.spoken_check import NotDone, Say, SpokenCheck
+from caal_node.grounding.quantities import Figure, Stated, stated_in
+from caal_node.grounding.request_words import language_of
+from caal_node.grounding.spoken_numbers import WORDS, listed, stemmed
 from caal_node.grounding.spoken_times import HALF_DAY, Day, Time, hours_of, weekday_of
 from caal_node.grounding.stated_facts import StatedStates, StatedUnits
 from caal_node.policy.heard_words import COMMON, QUESTIONS, stem, stems, words

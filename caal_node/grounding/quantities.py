@@ -10,8 +10,16 @@ from math import ceil, floor, isclose
 from typing import Any, Final, cast
 
 from caal_node.grounding.earlier_results import name_words
-from caal_node.grounding.fact_words import GERMAN_LENGTHS, UNIT_BEHIND, UNITS, WORDS, Unit, listed
-from caal_node.grounding.spoken_numbers import Number, numbers
+from caal_node.grounding.spoken_numbers import (
+    GERMAN_LENGTHS,
+    UNIT_BEHIND,
+    UNITS,
+    WORDS,
+    Number,
+    Unit,
+    listed,
+    numbers,
+)
 from caal_node.grounding.spoken_times import Day, Time, clock_times, days, iso_days, spoken_times
 
 # Lengths of time that were said in one unit, and are handed to a tool in another.

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from caal_node.context.tool_data import ToolData
-from caal_node.core.items import Item
-from caal_node.core.turn import Turn
+from caal_node.core.items import Item, Turn
 from caal_node.grounding.earlier_results import (
     FIELDS,
     EarlierResult,

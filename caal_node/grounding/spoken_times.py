@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from caal_node.grounding.fact_words import WORDS
-from caal_node.grounding.spoken_numbers import Number
+from caal_node.grounding.spoken_numbers import WORDS, Number
 
 HALF_DAY: Final = 720
 """Minutes."""

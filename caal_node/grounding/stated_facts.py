@@ -12,9 +12,9 @@ from math import isclose
 from typing import Any, Final, cast
 
 from caal_node.grounding.earlier_results import name_words
-from caal_node.grounding.fact_words import UNITS, WORDS, Unit
 from caal_node.grounding.ledger import LedgerEntry
 from caal_node.grounding.quantities import Figure, stated_in
+from caal_node.grounding.spoken_numbers import UNITS, WORDS, Unit
 from caal_node.policy.heard_words import COMMON, stem, words
 
 # Puts a figure right that has a result's number and another unit than it: "17 miles per hour" of

@@ -15,11 +15,11 @@ from caal_node.core.items import (
     ResultItem,
     SystemItem,
     ToolsItem,
+    Turn,
     WindowItem,
 )
 from caal_node.core.prompt_files import fill
-from caal_node.core.turn import Turn
-from caal_node.grounding.reference_hint import hinted
+from caal_node.grounding.meanings import hinted
 from caal_node.grounding.references import Reference
 from caal_node.models.reply_limits import AS_NATIVE
 from caal_node.reply_parser.escaping import escape_markers

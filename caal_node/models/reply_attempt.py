@@ -21,7 +21,7 @@ from caal_node.core.errors import (
     ModelTimeout,
 )
 from caal_node.core.prompt_files import sentence
-from caal_node.grounding.meant_arguments import at_said_time, meant_arguments
+from caal_node.grounding.meanings import at_said_time, meant_arguments
 from caal_node.grounding.quantities import in_own_units
 from caal_node.http_client import STEP_S
 from caal_node.models.backends.base import (

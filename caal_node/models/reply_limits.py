@@ -16,8 +16,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
 
 from caal_node.config.setting_tables import TextLimits
-from caal_node.core.items import Item
-from caal_node.core.turn import Turn
+from caal_node.core.items import Item, Turn
 from caal_node.reply_parser import (
     BrokenCall,
     Event,

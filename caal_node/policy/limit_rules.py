@@ -18,9 +18,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Final, Literal, TypeAlias, cast, get_args
 
-from caal_node.core.caller import Caller
 from caal_node.core.errors import ConfigError
-from caal_node.core.tool_spec import Effect
+from caal_node.core.tool_spec import Caller, Effect
 from caal_node.policy.places import Places
 
 Part: TypeAlias = Literal["tool", "room", "participant"]

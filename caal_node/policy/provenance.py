@@ -24,9 +24,8 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias, cast
 from urllib.parse import unquote_plus
 
-from caal_node.core.items import AssistantItem, Item, ResultItem, UserItem
+from caal_node.core.items import AssistantItem, Item, ResultItem, Turn, UserItem
 from caal_node.core.tool_spec import Effect
-from caal_node.core.turn import Turn
 from caal_node.policy.heard_words import (
     COMMON,
     DESTINATIONS,

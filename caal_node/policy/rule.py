@@ -9,9 +9,8 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias, get_args
 
-from caal_node.core.caller import CallOrigin
 from caal_node.core.events import TierName
-from caal_node.core.tool_spec import Effect
+from caal_node.core.tool_spec import CallOrigin, Effect
 
 # Globs as a shell's: `*` is any text, `?` any character, `[abc]` one of them; case counts.
 

@@ -18,8 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from caal_node.redaction.outgoing import find_paths, replaced
-from caal_node.redaction.personal_data import personal_finders
+from caal_node.redaction.outgoing import find_paths, personal_finders, replaced
 from caal_node.redaction.secret_shapes import without_secrets
 from caal_node.redaction.settings import MAX_NAME_CHARS, RedactionSettings
 

@@ -35,8 +35,7 @@ from livekit.agents import (
 )
 from livekit.agents.voice import SpeechHandle
 
-from caal_node.core.announcement import Announced, AnswerTo, NotSaid, Priority
-from caal_node.core.events import CueKind
+from caal_node.core.events import Announced, AnswerTo, CueKind, NotSaid, Priority
 from caal_node.room.cue_policy import SPEECH_GAP_S
 from caal_node.room.hearing import Hearing
 from caal_node.room.other_participants import connected

@@ -27,8 +27,8 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from livekit.agents import RunContext
 
-from caal_node.core.caller import Caller
 from caal_node.core.events import Decision, Event, Verdict
+from caal_node.core.tool_spec import Caller
 from caal_node.tools.source import Arguments
 from caal_node.tools.table import ToolEntry
 

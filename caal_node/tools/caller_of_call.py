@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from livekit.agents import Agent, AgentSession, RunContext, get_job_context, llm
 
-from caal_node.core.caller import Caller, CallOrigin
 from caal_node.core.events import API_CALL
+from caal_node.core.tool_spec import Caller, CallOrigin
 
 # The words of a person that a call of a tool answers.
 

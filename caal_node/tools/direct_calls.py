@@ -24,7 +24,6 @@ from livekit.agents import Agent, RunContext, StopResponse, ToolError, llm
 from livekit.agents.llm.utils import prepare_function_arguments
 from livekit.agents.voice import SpeechHandle
 
-from caal_node.core.caller import Caller
 from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure, ToolTimeout
 from caal_node.core.events import (
     API_CALL,
@@ -33,6 +32,7 @@ from caal_node.core.events import (
     ToolCallEnded,
     ToolCallStarted,
 )
+from caal_node.core.tool_spec import Caller
 from caal_node.tools.argument_check import check_arguments
 from caal_node.tools.call_scheduler import WAIT_S
 from caal_node.tools.caller_of_call import AgentPlace

@@ -35,7 +35,6 @@ from livekit.agents.llm import ToolResult
 from caal_node.context.one_line_json import to_line
 from caal_node.context.token_estimate import PromptTools
 from caal_node.context.tool_data import ENTRY_CHARS, ToolDataCache, WrittenLine
-from caal_node.core.caller import Caller
 from caal_node.core.errors import (
     CaalError,
     InvalidArguments,
@@ -49,7 +48,7 @@ from caal_node.core.errors import (
 )
 from caal_node.core.events import REASON_CHARS, CallReport, Decision, Events, Outcome
 from caal_node.core.prompt_files import sentence
-from caal_node.core.tool_spec import tool_reads
+from caal_node.core.tool_spec import Caller, tool_reads
 from caal_node.models.strategies.tool_relevance import relevance_of
 from caal_node.network.guard import refusal_in
 from caal_node.redaction.outgoing import OutgoingRedaction

@@ -16,7 +16,6 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 from livekit.agents import Agent, RunContext, ToolError, function_tool
 from livekit.agents.llm import RawFunctionTool, ToolResult
 
-from caal_node.core.caller import Caller
 from caal_node.core.errors import SpokenOver, ToolFailure
 from caal_node.core.events import (
     QuestionAsked,
@@ -26,6 +25,7 @@ from caal_node.core.events import (
     ToolProgress,
 )
 from caal_node.core.prompt_files import sentence
+from caal_node.core.tool_spec import Caller
 from caal_node.tools.caller_of_call import caller_of, request_of
 from caal_node.tools.front_end_answers import FrontEndAnswers, room_of
 from caal_node.tools.pipeline import Pipeline, error_text

@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Final, TypeVar
 from livekit.agents import RunContext
 from pydantic import Field
 
-from caal_node.core.caller import Caller
 from caal_node.core.counted import counted
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolRefused
+from caal_node.core.tool_spec import Caller
 from caal_node.policy.heard_words import stem
 from caal_node.tools.caller_of_call import caller_of
 from caal_node.tools.source import VerbatimResult

@@ -11,8 +11,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from caal_node.config.file import remedy
+from caal_node.config.setting_tables import ToolsetTable
 from caal_node.config.settings import Settings
-from caal_node.config.toolset_tables import ToolsetTable
 from caal_node.core.errors import CaalError, ConfigError
 from caal_node.core.events import Events
 from caal_node.toolsets.base import (

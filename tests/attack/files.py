@@ -18,10 +18,10 @@ from typing import Final
 
 from caal_node.cli.checks import in_thread
 from caal_node.cli.doctor import CHECKS
-from caal_node.config.instructions import instructions_of
 from caal_node.config.settings import Settings, load_settings
 from caal_node.evaluation.store import EvaluationStore
 from caal_node.factories import session_llm
+from caal_node.prompt_builder import instructions_of
 from caal_node.room.cue_files import load_wav
 from mcp_bridge import InputAnswers, Pins, ServerConfig, VectorCache, load_servers
 from mcp_bridge.core.tools import ToolDefinition

@@ -12,9 +12,9 @@ import time
 from collections import Counter
 from typing import Final
 
+from caal_node.grounding.claim_check import Say
 from caal_node.grounding.fact_check import fact_check
 from caal_node.grounding.ledger import Ledger, LedgerEntry
-from caal_node.grounding.spoken_check import Say
 from tests.stand_ins.fact_pairs import pairs_of
 
 PARTS: Final = ("tuning", "held_out", "unseen", "unseen_2", "unseen_3", "unseen_4", "unseen_empty")

@@ -20,7 +20,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
-from caal_node.config.toolset_tables import ToolsetTable
+from caal_node.config.setting_tables import ToolsetTable
 from caal_node.context.token_estimate import PromptTools
 from caal_node.core.errors import CaalError
 from caal_node.models.backends.base import Backend

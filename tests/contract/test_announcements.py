@@ -26,8 +26,7 @@ from livekit.agents.voice.audio_recognition import (
 )
 
 from caal_node.agent import CaalAgent
-from caal_node.core.announcement import Announced
-from caal_node.core.events import SpeechFailed, UserSaid
+from caal_node.core.events import Announced, SpeechFailed, UserSaid
 from caal_node.core.prompt_files import sentence
 from caal_node.room.announcer import SessionAnnouncer
 from tests.contract.test_tts_text_session import Nobody, Recorder

@@ -15,12 +15,16 @@ from pydantic import SecretStr
 from caal_node.cli.control_commands import change_model, reload_room, say
 from caal_node.client import ControlApiError, ControlClient
 from caal_node.config.settings import Settings
-from caal_node.control.http_answers import ReloadResponse, ReloadsResponse
-from caal_node.control.messages import ModelReport, SayReport, SayRequest
+from caal_node.control.messages import (
+    ModelReport,
+    ReloadResponse,
+    ReloadsResponse,
+    SayReport,
+    SayRequest,
+)
 from caal_node.control.room_agents import LiveKitRooms
-from caal_node.core.announcement import NotSaid
 from caal_node.core.errors import ConfigError
-from caal_node.core.events import Spoken, ToolCallEnded, UserSaid, to_json
+from caal_node.core.events import NotSaid, Spoken, ToolCallEnded, UserSaid, to_json
 from caal_node.room.front_end import TOPIC
 from tests.stand_ins.control_server import TOKEN, control_server
 from tests.stand_ins.fake_rooms import FakeRoomEvents, FakeRooms

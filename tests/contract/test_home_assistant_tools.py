@@ -15,7 +15,7 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from caal_node.agent import CaalAgent
-from caal_node.config.toolset_tables import toolset_tables
+from caal_node.config.setting_tables import toolset_tables
 from caal_node.core.errors import (
     InvalidArguments,
     ToolBroke,

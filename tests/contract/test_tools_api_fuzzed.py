@@ -28,7 +28,7 @@ from caal_node.control.messages import (
     ToolsRequest,
     ToolSummary,
 )
-from caal_node.core.announcement import Announced, AnswerTo, NotSaid, Priority
+from caal_node.core.events import Announced, AnswerTo, NotSaid, Priority
 from tests.stand_ins.agent_rooms import AgentRooms
 from tests.stand_ins.api_fuzz import fuzz
 

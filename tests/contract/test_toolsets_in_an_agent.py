@@ -12,8 +12,8 @@ from livekit.agents import function_tool
 from pydantic import SecretStr
 
 from caal_node.agent import CaalAgent
+from caal_node.config.setting_tables import toolset_tables
 from caal_node.config.settings import Settings
-from caal_node.config.toolset_tables import toolset_tables
 from caal_node.core.errors import ConfigError, ToolUnavailable
 from caal_node.core.events import ToolCallEnded
 from caal_node.policy.policy import Policy

@@ -18,7 +18,7 @@ import pytest
 from ddgs.engines.duckduckgo import Duckduckgo
 
 from caal_node.agent import CaalAgent
-from caal_node.config.toolset_tables import toolset_tables
+from caal_node.config.setting_tables import toolset_tables
 from caal_node.core.errors import ToolUnavailable
 from caal_node.core.events import SourcesCited, ToolCallEnded
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings

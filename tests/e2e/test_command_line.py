@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from caal_node.version import __version__
+from caal_node import __version__
 from tests.stand_ins.stand_in_model import Call, StandInModel
 from tests.stand_ins.terminal import clean_environment
 

@@ -17,8 +17,7 @@ from caal_node.control.messages import (
 )
 from caal_node.control.room_agents import LiveKitRooms
 from caal_node.control.rpc import METHOD, RPC_ANSWER, RpcAnswer, RpcRequest, sign_request
-from caal_node.core.announcement import Announced, AnswerTo, Priority
-from caal_node.core.events import UserSaid, to_json
+from caal_node.core.events import Announced, AnswerTo, Priority, UserSaid, to_json
 from tests.stand_ins.fake_rooms import FakeRoomEvents
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from caal_node.answers.checked_reply import ClauseSplitter
-from caal_node.grounding.claim_check import ClaimCheck
+from caal_node.grounding.claim_check import ClaimCheck, NotDone
 from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry
-from caal_node.grounding.spoken_check import NotDone
 
 DATA = Path(__file__).parents[1] / "data" / "claims"
 _MARKED = re.compile(r"\[\[(.*?)\]\]")

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from caal_node.grounding.claim_check import SpokenCheck
 from caal_node.grounding.fact_check import fact_check
 from caal_node.grounding.ledger import Ledger, LedgerEntry
-from caal_node.grounding.spoken_check import SpokenCheck
 
 FOLDER: Final = Path(__file__).parents[1] / "data" / "facts"
 WRITING: Final = ("set_", "switch", "play_")

@@ -18,10 +18,10 @@ from caal_node import speech, weights
 from caal_node.cli.checks import Finding, fail, fail_from, in_thread, ok, warn
 from caal_node.cli.chosen_agent import chosen_agent
 from caal_node.config.file import unknown_variables
-from caal_node.config.instructions import instructions_of
 from caal_node.config.settings import FIELDS, Settings, hidden_lines, settings_files
 from caal_node.core import paths
 from caal_node.core.errors import ConfigError
+from caal_node.prompt_builder import instructions_of
 from caal_node.room.cue_files import load_wav
 from caal_node.speech.wake_word import WakeWord
 from caal_node.tools.middleware.dry_run import DRY_RUN

@@ -15,18 +15,16 @@ from caal_node import weights
 from caal_node.agent import CaalAgent
 from caal_node.cli.checks import Finding, fail, fail_from, in_thread, ok, warn
 from caal_node.cli.chosen_agent import choose_front, chosen_agent
-from caal_node.config.instructions import instructions_text
 from caal_node.config.mcp_file import load_mcp_servers, missing_file
+from caal_node.config.setting_tables import ToolsetTable
 from caal_node.config.settings import Settings
-from caal_node.config.toolset_tables import ToolsetTable
 from caal_node.context.token_estimate import PromptTools, text_tokens
 from caal_node.context.window import fitting
 from caal_node.core.counted import counted
 from caal_node.core.errors import CaalError, ConfigError
 from caal_node.models.embedding import FETCH, ServerEmbedder, make_embedder
-from caal_node.policy.audit import Tool, open_to_anybody, taken_names, unused_globs
-from caal_node.policy.policy import Policy
-from caal_node.prompt_builder import budget_of, too_many_tools
+from caal_node.policy.policy import Policy, Tool, open_to_anybody, taken_names, unused_globs
+from caal_node.prompt_builder import budget_of, instructions_text, too_many_tools
 from caal_node.tools.sources.configured import mcp_tier, n8n_tier
 from caal_node.toolsets.base import LOCAL_ZONE, ToolsetServices
 from caal_node.toolsets.registry import checked, configured_toolsets, made_of

@@ -14,7 +14,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 from caal_node.core.items import Item, UserItem
 from caal_node.core.prompt_files import fill, read
 from caal_node.core.tool_spec import ToolSchema
-from caal_node.grounding.reference_hint import answer_in
+from caal_node.grounding.meanings import answer_in
 from caal_node.grounding.references import Reference
 from caal_node.models.backends.base import (
     BackendRequest,

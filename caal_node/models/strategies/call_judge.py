@@ -14,10 +14,9 @@ from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
 from caal_node.context.token_estimate import PromptTools
-from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, UserItem
+from caal_node.core.items import AssistantItem, Item, ResultItem, SystemItem, Turn, UserItem
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Example, ToolSchema, name_writes
-from caal_node.core.turn import Turn
 from caal_node.grounding.call_grounds import (
     FIT,
     CallGrounds,
@@ -26,7 +25,7 @@ from caal_node.grounding.call_grounds import (
     unique_words,
 )
 from caal_node.grounding.earlier_results import is_same_lookup, is_told
-from caal_node.grounding.meant_arguments import meant_for
+from caal_node.grounding.meanings import meant_for
 from caal_node.grounding.request_words import is_question
 from caal_node.models.question import Question
 from caal_node.models.strategies.prompt import TABLES_MAX

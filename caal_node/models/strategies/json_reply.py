@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, cast
 from caal_node.context.schemas import takes_any
 from caal_node.context.token_estimate import PromptTools
 from caal_node.core.tool_spec import ToolSchema
-from caal_node.grounding.reference_hint import answer_in
+from caal_node.grounding.meanings import answer_in
 from caal_node.models.backends.base import BackendRequest, Chunk, GeneratedToken, TextChunk
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import calls_left

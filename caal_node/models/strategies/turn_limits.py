@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from caal_node.core.items import Item, UserItem
-from caal_node.core.turn import Turn
+from caal_node.core.items import Item, Turn, UserItem
 from caal_node.models.question import Question
 from caal_node.models.reply_limits import of_allowed_size
 from caal_node.models.strategies.base import ReplyReader, only_speech

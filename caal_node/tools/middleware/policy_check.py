@@ -20,7 +20,6 @@ from typing import Any, ClassVar, Final, Protocol
 
 from livekit.agents import llm
 
-from caal_node.core.caller import Caller, CallOrigin
 from caal_node.core.errors import (
     ConfigError,
     PolicyFaulty,
@@ -28,10 +27,9 @@ from caal_node.core.errors import (
     RefusedWithoutYes,
     ToolRefused,
 )
-from caal_node.core.items import AssistantItem, Item, ResultItem, UserItem
+from caal_node.core.items import AssistantItem, Item, ResultItem, Turn, UserItem
 from caal_node.core.prompt_files import sentence
-from caal_node.core.tool_spec import Effect, name_reads
-from caal_node.core.turn import Turn
+from caal_node.core.tool_spec import Caller, CallOrigin, Effect, name_reads
 from caal_node.policy.policy import Judgement, Policy
 from caal_node.policy.provenance import ITEMS_MAX, Described, TracedCall, comes_from_outside
 from caal_node.policy.rule import Action

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Any, Final
 
-from caal_node.grounding.fact_words import WORDS
+from caal_node.grounding.spoken_numbers import WORDS
 from caal_node.toolsets.when import at_wall_clock
 
 # Days, times of day and spans as they are said: "tomorrow", "on Friday", "from 3 to 4:30 pm".

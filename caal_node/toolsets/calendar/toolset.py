@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, Final
 
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolFailure
-from caal_node.grounding.fact_words import WORDS
+from caal_node.grounding.spoken_numbers import WORDS
 from caal_node.policy.heard_words import COMMON, stem, words
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets.base import ConfiguredToolset, ToolsetOptions, ToolsetServices, tool

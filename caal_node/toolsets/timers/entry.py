@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal, TypeAlias
 
 from caal_node.core.errors import InvalidArguments
-from caal_node.grounding.fact_words import WORDS
+from caal_node.grounding.spoken_numbers import WORDS
 from caal_node.toolsets.when import asked_when, at_wall_clock, read_length
 
 # Days on which something comes again: "every weekday at seven", "mondays and fridays".

@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
 from caal_node.core.errors import InvalidArguments
-from caal_node.grounding.fact_words import WORDS
+from caal_node.grounding.spoken_numbers import WORDS
 from caal_node.grounding.spoken_times import days as stated_days
 from caal_node.grounding.spoken_times import iso_days
 from caal_node.toolsets.when.lengths import (

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
-from caal_node.grounding.fact_words import WORDS
 from caal_node.grounding.quantities import stated_in
-from caal_node.grounding.spoken_numbers import Number, numbers
+from caal_node.grounding.spoken_numbers import WORDS, Number, numbers
 
 # Brings words about time into one form: small letters, numbers in digits, units written out.
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from caal_node.agent import CaalAgent
-from caal_node.answers.left_parts import left_part
+from caal_node.answers.claims import left_part
 from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import UserItem
 from caal_node.core.prompt_files import sentence

@@ -18,7 +18,7 @@ from prompt_toolkit.output import DummyOutput
 from caal_node.cli import completion
 from caal_node.cli.tools import resolve_tool
 from caal_node.cli.typed_prompt import KEPT_BYTES, ChatCompleter, TypedPrompt, open_history
-from caal_node.config.env_file import read_env_file, read_env_files
+from caal_node.config.file import read_env_file, read_env_files
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.tools.table import ToolTable

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from caal_node.agent import CaalAgent
 from caal_node.cli.new_files import write_examples
-from caal_node.config.env_file import read_env_file
-from caal_node.config.file import unknown_variables, variable
-from caal_node.config.removed import REMOVED
+from caal_node.config.file import REMOVED, read_env_file, unknown_variables, variable
 from caal_node.config.setting_tables import Answers, Checks, Cues, Fallbacks, Trace
 from caal_node.config.settings import FIELDS, Settings, hidden_lines, load_settings
 from caal_node.config.switches import Switches

@@ -48,7 +48,6 @@ from caal_node.control.rpc import (
     sign_request,
     split,
 )
-from caal_node.core.announcement import Announced, AnswerTo, Priority
 from caal_node.core.errors import (
     ModelError,
     ModelLacksTools,
@@ -57,6 +56,7 @@ from caal_node.core.errors import (
     ModelTimeout,
     ModelUnreachable,
 )
+from caal_node.core.events import Announced, AnswerTo, Priority
 from tests.stand_ins import virtual_loop
 
 KEY, SECRET = "key", "a secret of more than thirty-two bytes"

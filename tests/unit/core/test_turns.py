@@ -11,9 +11,9 @@ from caal_node.core.items import (
     Item,
     ResultItem,
     SystemItem,
+    Turn,
     UserItem,
 )
-from caal_node.core.turn import Turn
 
 
 def call(reply: str, n: int) -> list[Item]:

@@ -22,7 +22,7 @@ from caal_node.grounding.earlier_results import (
     languages,
     tokens,
 )
-from caal_node.grounding.reference_hint import hinted
+from caal_node.grounding.meanings import hinted
 from caal_node.grounding.references import references_in
 from caal_node.models.question import Question
 from caal_node.models.strategies import JsonReplyStrategy

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.grounding.claim_check import ClaimCheck
+from caal_node.grounding.claim_check import ClaimCheck, NotDone, Say
 from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry
-from caal_node.grounding.spoken_check import NotDone, Say
 from tests.stand_ins.claim_replies import Judged, judge, labelled
 
 KINDS = {

@@ -12,10 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from caal_node.core.prompt_files import sentence
+from caal_node.grounding.claim_check import Say, SpokenCheck
 from caal_node.grounding.fact_check import fact_check
-from caal_node.grounding.ledger import CallState, Ledger, LedgerEntry
-from caal_node.grounding.result_kind import elsewhere, is_unrelated, kind_of
-from caal_node.grounding.spoken_check import Say, SpokenCheck
+from caal_node.grounding.ledger import (
+    CallState,
+    Ledger,
+    LedgerEntry,
+    elsewhere,
+    is_unrelated,
+    kind_of,
+)
 from tests.stand_ins.fact_pairs import pairs_of
 
 

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.grounding.fact_words import UNITS, WORDS
-from caal_node.grounding.meant_arguments import at_said_time
+from caal_node.grounding.meanings import at_said_time
 from caal_node.grounding.quantities import Misfit, in_own_units, refuse_misfits, stated_in, unit_of
-from caal_node.grounding.spoken_numbers import numbers
+from caal_node.grounding.spoken_numbers import UNITS, WORDS, numbers
 from caal_node.grounding.spoken_times import weekday_of
 
 SMALL = [word for word, value in WORDS["small_numbers"].items() if value < 20]

@@ -20,8 +20,7 @@ from caal_node.grounding.earlier_results import (
     earlier_results,
     label_of,
 )
-from caal_node.grounding.meant_arguments import meant_arguments, meant_for
-from caal_node.grounding.reference_hint import NAMES_MAX, hinted
+from caal_node.grounding.meanings import NAMES_MAX, hinted, meant_arguments, meant_for
 from caal_node.grounding.references import (
     NAME_CHARS,
     REFERENCES_MAX,

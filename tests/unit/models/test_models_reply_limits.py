@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.core.items import CallItem, Item, ResultItem, UserItem
-from caal_node.core.turn import Turn
+from caal_node.core.items import CallItem, Item, ResultItem, Turn, UserItem
 from caal_node.models.reply_limits import (
     ARGUMENTS_CHARS_MAX,
     CALLS_MAX,

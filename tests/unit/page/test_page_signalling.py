@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from caal_node.config.settings import Settings
 from caal_node.control.app import make_server
-from caal_node.page import signalling
+from caal_node.page import server as page_module
 from caal_node.page.server import make_page_app
 from tests.stand_ins.fake_rooms import FakeRooms
 
@@ -137,7 +137,7 @@ async def test_other_sites_other_paths_and_other_names_are_refused(tmp_path: Pat
 async def test_so_many_pages_at_once_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signalling, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(page_module, "MAX_CONNECTIONS", 1)
     async with both(tmp_path) as (livekit, url):
         at = f"{url}/page/livekit/rtc"
         async with connect(at, origin=own(url)) as first:  # type: ignore[arg-type]

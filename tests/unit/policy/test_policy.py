@@ -11,12 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from caal_node.core.caller import Caller
 from caal_node.core.events import TierName
-from caal_node.core.tool_spec import EFFECTS, ToolSpec
-from caal_node.policy.audit import open_to_anybody, taken_names, unused_globs
+from caal_node.core.tool_spec import EFFECTS, Caller, ToolSpec
 from caal_node.policy.places import Places
-from caal_node.policy.policy import MODES, Policy
+from caal_node.policy.policy import MODES, Policy, open_to_anybody, taken_names, unused_globs
 from caal_node.policy.reader import read_policy
 from caal_node.policy.rule import ACTIONS, AnyOf, Rule, covers
 from caal_node.tools.table import ToolTable

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from caal_node.core.caller import Caller
 from caal_node.core.errors import ConfigError
+from caal_node.core.tool_spec import Caller
 from caal_node.policy.limit_rules import MOST, LimitRule, read_limit_rules
 from caal_node.tools.middleware.limits import CallCounts
 

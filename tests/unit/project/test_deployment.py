@@ -14,10 +14,10 @@ import typer.main
 import yaml
 from dotenv import dotenv_values
 
+from caal_node import __version__
 from caal_node.cli.app import app
 from caal_node.config.file import variable
 from caal_node.config.settings import FIELDS
-from caal_node.version import __version__
 
 ROOT = Path(__file__).parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGES = ("caal_node", "mcp_bridge", "n8n")
 
 LAYERS = (
-    ("core", "own_packages", "version"),
+    ("core", "own_packages"),
     ("network", "policy", "redaction"),
     ("config", "http_client", "telemetry"),
     ("context", "grounding", "language", "reply_parser", "tts_text", "weights"),

@@ -16,7 +16,7 @@ from caal_node.cli.schema import FILE, schema, written
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.policy import limit_rules, reader
-from caal_node.policy.tables import LimitTable, RuleTable, ToolsTable
+from caal_node.policy.reader import LimitTable, RuleTable, ToolsTable
 from caal_node.toolsets.installed import installed
 from caal_node.toolsets.registry import load
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ConfigError
-from caal_node.redaction.outgoing import OutgoingRedaction, find_paths
-from caal_node.redaction.personal_data import personal_finders
+from caal_node.redaction.outgoing import OutgoingRedaction, find_paths, personal_finders
 from caal_node.redaction.settings import MAX_TRIES, RedactionSettings, owner_pattern
 
 ALL = RedactionSettings(personal=("email", "phone", "iban", "card"))

@@ -11,8 +11,7 @@ import pytest
 from livekit import rtc
 from livekit.agents import AgentTask, llm
 
-from caal_node.core.announcement import Announced, Priority
-from caal_node.core.events import CueKind
+from caal_node.core.events import Announced, CueKind, Priority
 from caal_node.room.announcer import (
     ANSWER_S,
     LISTEN_S,

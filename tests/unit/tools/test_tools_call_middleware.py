@@ -11,10 +11,9 @@ from livekit.agents import function_tool
 from caal_node import effect
 from caal_node.agent import CaalAgent
 from caal_node.control.messages import CallFailure, CallTool
-from caal_node.core.caller import Caller
 from caal_node.core.errors import ToolRefused
 from caal_node.core.events import Decision, ToolCallEnded, from_json, to_json
-from caal_node.core.tool_spec import ToolSpec, name_reads
+from caal_node.core.tool_spec import Caller, ToolSpec, name_reads
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools.call_middleware import CallMiddleware, Proceed, ToolCallRequest
 from caal_node.tools.effects import workflow_effect

@@ -13,10 +13,9 @@ from livekit.agents import ToolError, function_tool
 
 from caal_node.agent import CaalAgent
 from caal_node.control.messages import CallAnswer, CallFailure, CallTool
-from caal_node.core.caller import Caller
 from caal_node.core.errors import ToolBroke, ToolRefused
 from caal_node.core.events import ToolCallEnded
-from caal_node.core.tool_spec import ToolSpec
+from caal_node.core.tool_spec import Caller, ToolSpec
 from caal_node.policy.limit_rules import LimitRule
 from caal_node.testing import (
     AgentConversation,

@@ -24,11 +24,10 @@ from caal_node.control.messages import (
     ListTools,
     ReloadRequest,
 )
-from caal_node.core.caller import Caller
 from caal_node.core.errors import ToolRefused
 from caal_node.core.events import ToolCallEnded
 from caal_node.core.prompt_files import sentence
-from caal_node.core.tool_spec import ToolSpec
+from caal_node.core.tool_spec import Caller, ToolSpec
 from caal_node.policy.policy import Policy
 from caal_node.policy.rule import Action, Rule
 from caal_node.testing import (

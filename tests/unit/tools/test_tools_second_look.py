@@ -15,11 +15,10 @@ from livekit.agents import function_tool
 from caal_node import effect
 from caal_node.agent import CaalAgent
 from caal_node.control.messages import CallAnswer, CallTool
-from caal_node.core.caller import Caller
 from caal_node.core.errors import ModelUnreachable
 from caal_node.core.events import ConfirmationAsked, Decision, ToolCallEnded
 from caal_node.core.items import AssistantItem, Item, SystemItem, UserItem
-from caal_node.core.tool_spec import ToolSpec
+from caal_node.core.tool_spec import Caller, ToolSpec
 from caal_node.policy.policy import Policy, Rule
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools.call_middleware import ToolCallRequest

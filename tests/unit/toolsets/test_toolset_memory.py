@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from livekit.agents import Agent, AgentSession
 
 from caal_node.agent import CaalAgent
-from caal_node.core.caller import Caller
 from caal_node.core.errors import ConfigError, InvalidArguments, ToolBroke, ToolRefused
+from caal_node.core.tool_spec import Caller
 from caal_node.testing import AgentConversation, ScriptedCall, ScriptedModel, plain_settings
 from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets import memory

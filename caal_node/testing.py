@@ -1,6 +1,20 @@
-"""A model, a source of tools, and speech in and out that do what a test has written.
+"""Stand-ins for testing your own agents: no model, no microphone, no room and no network.
 
-Speech needs no model of speech: words stand for sound, and silence stands for words.
+    from caal_node.testing import (
+        AgentConversation, ScriptedCall, ScriptedModel, options_given, plain_settings
+    )
+
+    async def test_the_timer_is_set() -> None:
+        model = ScriptedModel([ScriptedCall("set_timer", {"minutes": 5})], "It runs.")
+        with options_given(settings=plain_settings(), tiers={}):
+            agent = MyAgent()
+        async with AgentConversation(agent, model) as conversation:
+            turn = await conversation.say("five minutes for the eggs")
+        assert turn.calls[0].arguments == {"minutes": 5}
+        assert turn.spoken == "It runs."
+
+The agent, its prompts, the understanding of replies, the tools and LiveKit's executor are the real
+ones; only what is outside of the process is scripted.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -11,11 +25,18 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from pathlib import Path
+from typing import Any, Final, TypeAlias, TypeVar
 
 from livekit.agents import DEFAULT_API_CONNECT_OPTIONS, APIConnectOptions, stt, tts, utils
 from livekit.agents.types import NOT_GIVEN, NotGivenOr
+from livekit.agents.voice.agent_session import SessionConnectOptions
 
+from caal_node.agent import CaalAgent
+from caal_node.agent_options import options_given
+from caal_node.config.settings import Settings, load_settings
+from caal_node.conversation import CallRecord, Conversation, TurnRecord
+from caal_node.core.events import Event
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.backends.base import (
     BackendRequest,
@@ -29,6 +50,24 @@ from caal_node.models.backends.base import (
 from caal_node.models.llm import LLM
 from caal_node.models.question import Question
 from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
+
+__all__ = [
+    "AgentConversation",
+    "CallRecord",
+    "ScriptedCall",
+    "ScriptedModel",
+    "ScriptedReply",
+    "ScriptedSTT",
+    "ScriptedTTS",
+    "ScriptedToolSource",
+    "TurnRecord",
+    "options_given",
+    "plain_settings",
+]
+
+# A model, a source of tools, and speech in and out that do what a test has written.
+#
+# Speech needs no model of speech: words stand for sound, and silence stands for words.
 
 SAMPLE_RATE_HZ: Final = 24_000
 CHAR_S: Final = 0.06
@@ -195,3 +234,52 @@ class _Silence(tts.ChunkedStream):
         samples = int(SAMPLE_RATE_HZ * CHAR_S * len(self.input_text))
         output_emitter.push(bytes(2 * max(samples, 1)))
         output_emitter.flush()
+
+
+# A `Conversation` as tests want it: with a short deadline, and with all its events.
+
+TURN_S: Final = 20.0
+"""Seconds that a turn may take before its test fails. A scripted one takes some milliseconds."""
+
+RETRIES: Final = SessionConnectOptions(
+    llm_conn_options=APIConnectOptions(retry_interval=0.1, timeout=900)
+)
+"""A model is asked again as often as in any session, without LiveKit's two seconds in between. The
+time-out is one that no turn reaches."""
+
+EventType = TypeVar("EventType", bound=Event)
+
+
+def plain_settings(**values: str) -> Settings:
+    """Settings that neither the environment nor a file has a part in, with cues off.
+
+    `values` are variables as `.env.example` lists them, such as `CAAL_DETECTION="streamed"`.
+
+    Raises:
+        ConfigError: a value does not fit.
+    """
+    return load_settings({"CAAL_CUES": "off", **values}, Path("no-such-file") / "caal.toml")
+
+
+class AgentConversation(Conversation):
+    """A conversation with an agent under test.
+
+    Args:
+        agent: The agent to test. `tiers={}` keeps it from looking for n8n and MCP servers.
+        model: What it asks: a `ScriptedModel`, or a real one. Whoever made it closes it.
+        userdata: What tools find as `context.userdata`; None takes the agent's `make_userdata()`.
+        turn_s: Seconds that a turn may take.
+    """
+
+    def __init__(
+        self, agent: CaalAgent, model: LLM, *, userdata: Any = None, turn_s: float = TURN_S
+    ) -> None:
+        super().__init__(agent, model, userdata=userdata, turn_s=turn_s, conn_options=RETRIES)
+        self.model: Final = model
+        self.events: list[Event] = []
+        """Every event since the conversation began."""
+        agent.add_listener(self.events.append)
+
+    def events_of(self, kind: type[EventType]) -> list[EventType]:
+        """The events of one kind since the conversation began."""
+        return [event for event in self.events if isinstance(event, kind)]

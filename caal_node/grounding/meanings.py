@@ -1,7 +1,8 @@
-"""Arguments of a small model's calls that are known for certain to mean something else.
+"""What a request's words mean for certain, written where a small model needs it.
 
-A reference that it hands on as it is ("second one") becomes what it means, and the one time of day
-that the words tell takes the place of another. Any other argument is the model's own reading.
+That is behind the words themselves, and in a call's arguments: a reference that a model hands on as
+it is ("second one") becomes what it means, and the one time of day that the words tell takes the
+place of another. Any other argument is the model's own reading.
 """
 
 from __future__ import annotations
@@ -124,3 +125,43 @@ def _repeats(name: str, value: str, reference: Reference) -> bool:
     is_called = not reference.nouns.isdisjoint(map(singular, name_words(name)))
     points = bool(said & words & pointing) or (is_called and bool(said & words))
     return points and said <= words | nouns
+
+
+# A request with what it refers to in brackets: "book the second one (Il Forno)", and with what it
+# asks of that: "what does the second one (Il Forno, price_eur: 29) cost".
+#
+# Small models take a name that stands where they need it, and pass over a line that explains it:
+# tests/bench/references.py compares them. The names are a tool's words, so each is short, on one
+# line, and cannot close its bracket.
+
+NAMES_MAX: Final = 12
+"""Names that one reference is told by. A longer list is read in the result itself."""
+_BRACKETS: Final = re.compile(r"[()\[\]{}<>\"\\]+")
+
+
+def hinted(request: str, references: Sequence[Reference]) -> str:
+    """Return `request` with the names of what is meant behind each reference."""
+    said, at = "", 0
+    for reference in references:
+        begin = request.find(reference.words, max(at, reference.begin))
+        names = [_plain(name) for name in reference.names]
+        if begin < 0 or not 0 < len(names) <= NAMES_MAX or not all(names):
+            continue
+        behind = begin + len(reference.words)
+        facts = (f"{_plain(key)}: {_plain(value)}" for key, value in reference.facts)
+        said += f"{request[at:behind]} ({', '.join((*names, *facts))})"
+        at = behind
+    return said + request[at:]
+
+
+def answer_in(references: Sequence[Reference]) -> str:
+    """Return what a question asks for, "Il Forno, price_eur: 29"; "" where it is open."""
+    return "; ".join(
+        ", ".join([*map(_plain, each.names), *(f"{_plain(k)}: {_plain(v)}" for k, v in each.facts)])
+        for each in references
+        if each.facts
+    )
+
+
+def _plain(text: str) -> str:
+    return _BRACKETS.sub(" ", text).strip()
