@@ -81,9 +81,8 @@ from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
-from caal_node.tools.tool_search import PromptHead
+from caal_node.tools.tool_search import PromptHead, UsedTools
 from caal_node.tools.undo import UNDO, undo_for
-from caal_node.tools.used_tools import UsedTools
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
