@@ -62,7 +62,7 @@ from caal_node.models.embedding import make_embedder
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.plugin_reply import as_heard
 from caal_node.models.question import Question
-from caal_node.models.strategies.turn_limits import TurnClock
+from caal_node.models.strategies.base import TurnClock
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.prompt_builder import PromptBuilder, budget_of, front_tokens
 from caal_node.redaction.outgoing import OutgoingRedaction

@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from caal_node.reply_parser.arguments import typed
-from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
+from caal_node.reply_parser.events import OpenCall
 from caal_node.reply_parser.literal_parser import add
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 

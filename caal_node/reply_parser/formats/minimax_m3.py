@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from caal_node.reply_parser.arguments import allowed_types, typed, untyped
-from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.events import OpenCall
 from caal_node.reply_parser.literal_parser import collect
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext
 from caal_node.reply_parser.syntax.elements import parse_tag
