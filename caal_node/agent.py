@@ -60,7 +60,7 @@ from caal_node.models.embedding import make_embedder
 from caal_node.models.llm import LLM, SERVER_RUN
 from caal_node.models.plugin_reply import as_heard
 from caal_node.models.question import Question
-from caal_node.models.strategies.turn_limits import TurnClock
+from caal_node.models.strategies.base import TurnClock
 from caal_node.network.rooms import enforce_with_rooms
 from caal_node.prompt_builder import (
     PromptBuilder,
@@ -85,9 +85,8 @@ from caal_node.tools.source import ToolProvider
 from caal_node.tools.sources.configured import configured_tiers
 from caal_node.tools.sources.methods import OwnTools, original_of
 from caal_node.tools.table import ToolEntry, ToolTable
-from caal_node.tools.tool_search import PromptHead
+from caal_node.tools.tool_search import PromptHead, UsedTools
 from caal_node.tools.undo import UNDO, undo_for
-from caal_node.tools.used_tools import UsedTools
 from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names

@@ -69,7 +69,7 @@ from caal_node.speech.wake_word import WakeWord
 from caal_node.telemetry.metrics import request_of, session_metrics
 from caal_node.telemetry.spans import write_cue, write_tools
 from caal_node.telemetry.trace_file import flush, write_trace
-from caal_node.tools.open_calls import OpenCalls
+from caal_node.tools.call_scheduler import OpenCalls
 from caal_node.tools.pipeline import CallOutcomes
 from caal_node.tools.table import ToolTable
 

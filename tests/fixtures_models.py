@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from caal_node.weights import present
-from caal_node.weights.catalogue import QWEN_CODER_05B
+from caal_node.weights.fetch import QWEN_CODER_05B
 from tests.stand_ins import llama_server, ollama_server
 
 _CACHE = Path(__file__).parents[1] / ".cache" / "ollama"

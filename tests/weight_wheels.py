@@ -32,8 +32,7 @@ from caal_node.cli.demo.servers import WEIGHT, find_ollama_model
 from caal_node.config.settings import load_settings
 from caal_node.core.errors import ConfigError
 from caal_node.weights import Weight, cache, ensure, present
-from caal_node.weights.catalogue import WeightFile
-from caal_node.weights.fetch import failed, fault_of, missing_files
+from caal_node.weights.fetch import WeightFile, failed, fault_of, missing_files
 
 HUB_S: Final = 3.0
 """Seconds for the hub to take a connection; its client would try for 23."""

@@ -25,9 +25,8 @@ from livekit.agents.utils import aio, is_given
 
 from caal_node.core.errors import ModelError
 from caal_node.models.backends.base import Backend
-from caal_node.models.llm import LLM
+from caal_node.models.llm import LLM, given_timeout
 from caal_node.models.question import Question
-from caal_node.models.request_options import given_timeout
 from caal_node.models.retry_policy import RetryPolicy
 
 logger = logging.getLogger("caal_node.models")

@@ -34,7 +34,7 @@ from caal_node.models.backends.base import (
 from caal_node.models.question import Question
 from caal_node.models.reply_attempt import signal_of_error
 from caal_node.models.strategies import JsonReplyStrategy
-from caal_node.models.strategies.json_reply import LogprobGate
+from caal_node.models.strategies.text_protocol import LogprobGate
 from caal_node.reply_parser import Event, ReplyParser, TextWasThinking
 
 WARM_UP_S: Final = 900.0

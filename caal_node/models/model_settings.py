@@ -71,7 +71,7 @@ def make_backend(
 
         # Address, key and temperature are the factory's to set.
         return LiveKitBackend(call_factory(model, llm.LLM, "CAAL_MODEL"), owned=True)
-    from caal_node.models.backends.completions import CompletionsBackend
+    from caal_node.models.backends.openai import CompletionsBackend
 
     return CompletionsBackend(
         model, base_url=base_url or f"{OLLAMA}/v1", api_key=api_key, **options

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from caal_node.reply_parser.call_builder import CUT_OFF, CallBuilder
 from caal_node.reply_parser.cursor import Cursor, Steps
 from caal_node.reply_parser.events import (
+    CUT_OFF,
     BrokenCall,
+    CallBuilder,
     Event,
     ReasoningDelta,
     TextDelta,

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
-from caal_node.reply_parser.call_builder import CallBuilder
 from caal_node.reply_parser.events import (
     BrokenCall,
+    CallBuilder,
     Event,
     ReasoningDelta,
     TextDelta,

@@ -55,9 +55,8 @@ from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.telemetry.spans import tool_span
 from caal_node.tools.argument_check import check_arguments, check_choices, check_units
 from caal_node.tools.call_middleware import CallMiddleware, ToolCallRequest, run_through
-from caal_node.tools.call_scheduler import CallScheduler
+from caal_node.tools.call_scheduler import CallScheduler, CallUnderWay, OpenCalls
 from caal_node.tools.caller_of_call import caller_of, request_of
-from caal_node.tools.open_calls import CallUnderWay, OpenCalls
 from caal_node.tools.redaction import Redaction
 from caal_node.tools.source import Arguments, VerbatimResult
 from caal_node.tools.table import ToolEntry

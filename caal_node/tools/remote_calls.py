@@ -27,9 +27,15 @@ from caal_node.core.events import (
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Caller
 from caal_node.tools.caller_of_call import caller_of, request_of
-from caal_node.tools.front_end_answers import FrontEndAnswers, room_of
+from caal_node.tools.front_end_answers import (
+    FORM_CHARS,
+    FieldValue,
+    FrontEndAnswers,
+    form_answer,
+    form_fields,
+    room_of,
+)
 from caal_node.tools.pipeline import Pipeline, error_text
-from caal_node.tools.question_form import FORM_CHARS, FieldValue, form_answer, form_fields
 from caal_node.tools.source import Arguments, ToolSource, VerbatimResult
 from caal_node.tools.spoken_question import SpokenQuestion, read_answer
 from caal_node.tools.table import ToolEntry, ToolTable
@@ -71,7 +77,7 @@ def result_of(failure: ToolFailure, redact: Callable[[str], str]) -> VerbatimRes
 # up meanwhile. LiveKit's AgentTask holds the conversation while the tool waits: what the person
 # says next is the answer, and neither interrupts the call nor goes to the model. A yes or no is
 # read as one to a call is (`spoken_question.py`), other answers by the functions at the end. A
-# front end may show a form meanwhile (`question_form.py`): the first answer counts.
+# front end may show a form meanwhile (`front_end_answers.py`): the first answer counts.
 
 T = TypeVar("T")
 _OpenQuestion: TypeAlias = tuple[Question, asyncio.Future[Answer]]

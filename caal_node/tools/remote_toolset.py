@@ -29,11 +29,11 @@ from caal_node.tools.table import ToolEntry, ToolTable
 from caal_node.tools.tool_search import (
     PromptHead,
     ToolSearch,
+    UsedTools,
     search_answer,
     search_patterns,
     search_spec,
 )
-from caal_node.tools.used_tools import UsedTools
 from mcp_bridge import Embedder, ServerStatus
 
 logger = logging.getLogger("caal_node.tools")

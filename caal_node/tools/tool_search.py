@@ -1,13 +1,16 @@
 """Which tools a prompt begins with, and the search that finds the others: for the model, for the
-user's words, and for the API."""
+user's words, and for the API. How often each tool is called is counted here as well."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol, cast
 
@@ -22,6 +25,7 @@ from caal_node.models.embedding import ServerEmbedder, kept_vectors
 from caal_node.models.strategies.tool_relevance import JOINERS
 from caal_node.policy.rule import AnyOf
 from caal_node.tools.table import ToolEntry, ToolTable
+from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.discovery.bm25 import Vocabulary
 from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.semantic_index import SemanticIndex, SemanticQuery
@@ -371,3 +375,55 @@ def search_answer(
     not_ready = {"not_ready_yet": list(starting), "say": "They are being set up."}
     answer = {**offer.answer(), **(not_ready if not_ready["not_ready_yet"] else {})}
     return tuple(entries[name] for name in offer.ready), answer
+
+
+# How often an agent's conversations have called each remote tool, kept between sessions.
+
+OFTEN: Final = 5
+"""Calls from which a tool is used often."""
+REMEMBERED: Final = 500
+"""Calls of all tools together. Beyond them all counts are halved, so that habits may change."""
+FILE_MAX_BYTES: Final = 256 * 1024
+
+
+class UsedTools:
+    """The counts of one agent, in a file that its rooms share. `load` and `save` block.
+
+    A room that ends at the same time as another may lose its counts.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file: Final = file
+        self._new: Final[Counter[str]] = Counter()
+        self.often: tuple[str, ...] = ()
+        """The exposed names of the tools that were used often when this was loaded, the most used
+        first."""
+
+    def note(self, name: str) -> None:
+        """Count a call that has worked."""
+        self._new[name] += 1
+
+    def load(self) -> None:
+        """Read what earlier sessions have called."""
+        self.often = tuple(name for name, calls in self._kept().most_common() if calls >= OFTEN)
+
+    def save(self) -> None:
+        """Add what was called since the last time to the file, where the disk lets it."""
+        if not self._new:
+            return
+        counts = self._kept() + self._new
+        self._new.clear()
+        if counts.total() > REMEMBERED:
+            counts = Counter({name: calls // 2 for name, calls in counts.items() if calls > 1})
+        try:
+            replace_file(self._file, json.dumps(counts).encode())
+        except OSError as error:
+            logger.warning("how often tools are used could not be kept: %s", error)
+
+    def _kept(self) -> Counter[str]:
+        try:
+            kept: object = json.loads(read_capped(self._file, FILE_MAX_BYTES))
+        except (OSError, ValueError, RecursionError):
+            return Counter()
+        counts = cast("dict[str, Any]", kept) if isinstance(kept, dict) else {}
+        return Counter({name: n for name, n in counts.items() if isinstance(n, int) and n > 0})

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from caal_node.tts_text.formulas import FORMULA_CHARS, spoken_formula
-from caal_node.tts_text.numbers_and_dates import (
+from caal_node.tts_text.output_buffer import OutputBuffer
+from caal_node.tts_text.spoken_forms import (
+    FORMULA_CHARS,
     PHONE_CHARS,
     PHONE_SO_FAR,
+    SpokenForms,
+    spoken_formula,
     spoken_phone_number,
 )
-from caal_node.tts_text.output_buffer import OutputBuffer
-from caal_node.tts_text.spoken_forms import SpokenForms
 
 # Constructs that reach over several words: links, tags, citations, formulas, telephone numbers.
 #

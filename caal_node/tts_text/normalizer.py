@@ -7,7 +7,6 @@ import re
 import unicodedata
 from typing import Final
 
-from caal_node.tts_text.formulas import spoken_formula
 from caal_node.tts_text.markdown_blocks import (
     FENCE_LINE_CHARS,
     FENCE_OPENING,
@@ -19,9 +18,14 @@ from caal_node.tts_text.markdown_blocks import (
     inline_span,
     line_marker,
 )
-from caal_node.tts_text.numbers_and_dates import spoken_amount, spoken_date, spoken_money
 from caal_node.tts_text.output_buffer import OutputBuffer, PendingAmount, PrecedingText
-from caal_node.tts_text.spoken_forms import SpokenForms
+from caal_node.tts_text.spoken_forms import (
+    SpokenForms,
+    spoken_amount,
+    spoken_date,
+    spoken_formula,
+    spoken_money,
+)
 
 # Spoken forms of addresses and of names made for machines: links, e-mail, paths, identifiers.
 

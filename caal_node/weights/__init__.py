@@ -4,7 +4,7 @@
 shows progress and may take minutes, so call it before an event loop runs, or in a thread.
 """
 
-from caal_node.weights.catalogue import (
+from caal_node.weights.fetch import (
     CATALOGUE,
     MINILM,
     PIPER_JOE,
@@ -12,8 +12,9 @@ from caal_node.weights.catalogue import (
     QWEN_CODER_15B,
     WHISPER_TINY_EN,
     Weight,
+    ensure,
+    present,
 )
-from caal_node.weights.fetch import ensure, present
 
 __all__ = [
     "CATALOGUE",

@@ -24,15 +24,18 @@ from caal_node.core.errors import ConfigError
 from caal_node.core.paths import from_home
 from caal_node.network.guard import refusal_in
 from caal_node.weights import cache
-from caal_node.weights.catalogue import (
+from caal_node.weights.fetch import (
     CATALOGUE,
     MINILM,
     PIPER_JOE,
     WHISPER_TINY_EN,
     Weight,
     WeightFile,
+    described,
+    ensure,
+    present,
+    reason_of,
 )
-from caal_node.weights.fetch import described, ensure, present, reason_of
 
 # Which weights an install needs, by its settings and by the libraries that it has.
 

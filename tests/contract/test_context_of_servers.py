@@ -28,7 +28,7 @@ from caal_node.models.llm import LLM
 from caal_node.models.strategies import NativeStrategy
 from caal_node.prompt_builder import PromptBuilder
 from caal_node.testing import plain_settings
-from caal_node.tools.used_tools import OFTEN, UsedTools
+from caal_node.tools.tool_search import OFTEN, UsedTools
 from tests.stand_ins.conversation import FakeTier, conversation
 from tests.stand_ins.stand_in_model import Asked, Call, StandInModel
 

@@ -19,8 +19,7 @@ from caal_node.models.backends.base import (
     SchemaForm,
     TextChunk,
 )
-from caal_node.models.backends.completions import CompletionsBackend
-from caal_node.models.backends.openai import OpenAIBackend
+from caal_node.models.backends.openai import CompletionsBackend, OpenAIBackend
 from caal_node.models.model_preparation import warm
 
 pytestmark = pytest.mark.model

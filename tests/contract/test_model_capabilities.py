@@ -17,10 +17,9 @@ from caal_node.models.backends.base import (
     Think,
     Usage,
 )
-from caal_node.models.backends.completions import CompletionsBackend
 from caal_node.models.backends.http_transport import TransportDeadlines
 from caal_node.models.backends.ollama import OllamaBackend
-from caal_node.models.backends.openai import OpenAIBackend
+from caal_node.models.backends.openai import CompletionsBackend, OpenAIBackend
 from caal_node.models.model_preparation import warm
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import RetryPolicy

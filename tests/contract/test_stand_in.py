@@ -21,9 +21,8 @@ from caal_node.core.errors import (
 )
 from caal_node.core.items import UserItem
 from caal_node.models.backends.base import BackendRequest, Chunk, NativeCall, ReplyDone, TextChunk
-from caal_node.models.backends.completions import CompletionsBackend
 from caal_node.models.backends.ollama import OllamaBackend
-from caal_node.models.backends.openai import OpenAIBackend
+from caal_node.models.backends.openai import CompletionsBackend, OpenAIBackend
 from tests.stand_ins.stand_in_model import Call, End, Raw, Refuse, Reply, StandInModel, Vanish
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

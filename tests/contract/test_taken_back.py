@@ -23,7 +23,7 @@ from caal_node.core.events import ToolCallEnded
 from caal_node.core.prompt_files import sentence
 from caal_node.core.tool_spec import Effect, ToolSpec
 from caal_node.room.hearing import LONGEST_S, WORDS_S
-from caal_node.tools.open_calls import SPOKEN_OVER, TAKEN_BACK
+from caal_node.tools.call_scheduler import SPOKEN_OVER, TAKEN_BACK
 from tests.stand_ins.conversation import Conversation, FakeTier, conversation
 from tests.stand_ins.stand_in_model import Call, Reply, StandInModel
 from tests.stand_ins.virtual_clock import VirtualClock

@@ -19,8 +19,7 @@ from rich.console import Console
 
 from caal_node.core.errors import ConfigError
 from caal_node.weights import cache, ensure, present
-from caal_node.weights.catalogue import Weight
-from caal_node.weights.fetch import fault_of
+from caal_node.weights.fetch import Weight, fault_of
 from tests.stand_ins.weights_stand_ins import REVISION, LoopbackHub, weight, weight_file, wheel
 from tests.weight_wheels import WheelPart, obtain
 

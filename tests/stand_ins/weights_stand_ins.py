@@ -11,7 +11,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from caal_node.weights.catalogue import Weight, WeightFile
+from caal_node.weights.fetch import Weight, WeightFile
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 

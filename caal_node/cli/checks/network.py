@@ -16,7 +16,7 @@ from caal_node.config.settings import Settings
 from caal_node.core.addresses import ModelReference
 from caal_node.core.errors import ConfigError
 from caal_node.network.rooms import outside
-from caal_node.weights.catalogue import Weight
+from caal_node.weights.fetch import Weight
 from caal_node.weights.gguf import find_gguf, needed
 
 NETWORK: Final = "network"

@@ -34,7 +34,7 @@ from caal_node.models.backends.http_transport import (
     json_lines,
     server_words,
 )
-from caal_node.models.backends.loaded_models import ShownModel
+from caal_node.models.backends.openai_server import ShownModel
 from caal_node.models.backends.tool_calls import (
     CALLS_READ,
     OR_NONE,

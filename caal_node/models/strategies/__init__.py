@@ -12,9 +12,12 @@ from caal_node.models.strategies.base import (
     ReplyReader,
     StrategyName,
 )
-from caal_node.models.strategies.json_reply import JsonReplyStrategy
 from caal_node.models.strategies.prompt import StyleName
-from caal_node.models.strategies.text_protocol import PlainStrategy, TextProtocolStrategy
+from caal_node.models.strategies.text_protocol import (
+    JsonReplyStrategy,
+    PlainStrategy,
+    TextProtocolStrategy,
+)
 
 __all__ = [
     "CallStrategy",

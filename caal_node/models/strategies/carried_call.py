@@ -23,7 +23,7 @@ from caal_node.models.reply_limits import NAME_CHARS_MAX
 from caal_node.models.strategies.prompt import CARRIER, told_natively
 from caal_node.reply_parser import BrokenCall, Event, ToolCallEnd, ToolCallStart, UnknownCall
 from caal_node.reply_parser.arguments import ARGUMENT_KEYS, load_json
-from caal_node.reply_parser.call_builder import CallBuilder, OpenCall
+from caal_node.reply_parser.events import CallBuilder, OpenCall
 from caal_node.reply_parser.tool_index import ToolIndex, properties_of
 
 CARRIER_SCHEMA: Final[ToolSchema] = {

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 
 from caal_node.reply_parser.arguments import is_cut, lacks_one_quote, load_json, typed
-from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.events import OpenCall
 from caal_node.reply_parser.markers import SEPARATOR
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax.call_object import (

@@ -23,8 +23,8 @@ from caal_node.reply_parser.arguments import (
     load_json,
     repair_object,
 )
-from caal_node.reply_parser.call_builder import CUT_OFF, CallBuilder, OpenCall
 from caal_node.reply_parser.cursor import Steps
+from caal_node.reply_parser.events import CUT_OFF, CallBuilder, OpenCall
 from caal_node.reply_parser.literal_parser import LiteralParser, UnreadableLiteral
 from caal_node.reply_parser.parse_context import MarkerScrubber, ParseContext, ReadOutcome
 from caal_node.reply_parser.syntax import text_protocol

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from caal_node.reply_parser.arguments import allowed_types, parse_literal, typed, untyped
-from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
+from caal_node.reply_parser.events import OpenCall
 from caal_node.reply_parser.literal_parser import add
 from caal_node.reply_parser.markers import SPECIAL
 from caal_node.reply_parser.parse_context import CallFormat, ParseContext

@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from caal_node.reply_parser.arguments import allowed_types
-from caal_node.reply_parser.call_builder import OpenCall
 from caal_node.reply_parser.cursor import Cursor, Steps
+from caal_node.reply_parser.events import OpenCall
 from caal_node.reply_parser.literal_parser import (
     GEMMA_QUOTES,
     LiteralParser,

@@ -16,7 +16,7 @@ from caal_node import LLM
 from caal_node.cli.app import app
 from caal_node.livekit_plugin import PACKAGE, CaalPlugin, register
 from caal_node.weights import present
-from caal_node.weights.catalogue import CATALOGUE, MINILM, PIPER_JOE, WHISPER_TINY_EN, Weight
+from caal_node.weights.fetch import CATALOGUE, MINILM, PIPER_JOE, WHISPER_TINY_EN, Weight
 
 pytestmark = pytest.mark.long
 

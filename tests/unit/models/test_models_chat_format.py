@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.core.items import AssistantItem, CallItem, Item, ResultItem, SystemItem, UserItem
-from caal_node.models.backends.completions import to_prompt
+from caal_node.models.backends.openai import to_prompt
 from caal_node.models.backends.tool_calls import arguments_object, arguments_text, to_messages
 
 A = CallItem("a", "f", "{}")

@@ -14,7 +14,7 @@ from caal_node.models.backends.base import BackendRequest, GeneratedToken
 from caal_node.models.question import Question
 from caal_node.models.retry_policy import TruncationDetector, prompt_tokens
 from caal_node.models.strategies.call_judge import Evidence, numbers_said
-from caal_node.models.strategies.json_reply import LogprobGate
+from caal_node.models.strategies.text_protocol import LogprobGate
 from caal_node.models.strategies.tool_relevance import ToolRelevance
 
 WEATHER: Any = {

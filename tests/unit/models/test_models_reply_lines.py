@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from caal_node import http_client
 from caal_node.core.errors import ModelReplyError
-from caal_node.models.backends import completions, http_transport, openai
+from caal_node.models.backends import http_transport, openai
 from caal_node.models.backends.http_transport import Patience, TransportDeadlines, split_lines
 from caal_node.models.backends.ollama import OllamaReply
 from caal_node.models.backends.tool_calls import CALLS_READ
@@ -132,7 +132,7 @@ def test_only_what_says_something_puts_a_deadline_off(
 
 @pytest.mark.parametrize("choices", [[], None, [{"text": ""}], [{"text": None}]])
 def test_an_empty_completion_says_nothing(choices: Any) -> None:
-    assert not completions.TextEvent.model_validate({"choices": choices}).says_something
+    assert not openai.TextEvent.model_validate({"choices": choices}).says_something
 
 
 def test_of_a_line_with_a_thousand_calls_the_first_are_read() -> None:

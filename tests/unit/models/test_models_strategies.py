@@ -25,7 +25,7 @@ from caal_node.models.strategies import (
     PlainStrategy,
     TextProtocolStrategy,
 )
-from caal_node.models.strategies.json_reply import line_schema, reply_schema
+from caal_node.models.strategies.base import may_call
 from caal_node.models.strategies.prompt import (
     EXAMPLE_TOKENS,
     STYLES,
@@ -33,7 +33,7 @@ from caal_node.models.strategies.prompt import (
     outline,
     protocol_prompt,
 )
-from caal_node.models.strategies.turn_limits import may_call
+from caal_node.models.strategies.text_protocol import line_schema, reply_schema
 from caal_node.reply_parser import (
     BrokenCall,
     TextDelta,

@@ -14,9 +14,12 @@ from caal_node.context.token_estimate import PromptTools
 from caal_node.core.items import SystemItem, UserItem
 from caal_node.models.backends.base import TextChunk
 from caal_node.models.question import Question
-from caal_node.models.strategies.json_reply import JsonReplyStrategy, reply_schema
-from caal_node.models.strategies.text_protocol import TextProtocolStrategy
-from caal_node.models.strategies.turn_limits import TurnClock
+from caal_node.models.strategies.base import TurnClock
+from caal_node.models.strategies.text_protocol import (
+    JsonReplyStrategy,
+    TextProtocolStrategy,
+    reply_schema,
+)
 from caal_node.reply_parser import ToolCallEnd
 from caal_node.testing import AgentConversation, ScriptedModel, TurnRecord, plain_settings
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from caal_node.core.events import QuestionAsked, QuestionField, from_json, to_json
 from caal_node.redaction.outgoing import OutgoingRedaction
 from caal_node.redaction.settings import RedactionSettings
-from caal_node.tools.question_form import form_answer, form_fields
+from caal_node.tools.front_end_answers import form_answer, form_fields
 from caal_node.tools.spoken_question import MAX_READ_CHARS
 from mcp_bridge import Accepted, Declined, Field, Question
 from mcp_bridge.core.elicitation import answer_fits

@@ -9,8 +9,7 @@ import pytest
 
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.tools.table import ToolTable
-from caal_node.tools.tool_search import USED_PART, head_names
-from caal_node.tools.used_tools import OFTEN, REMEMBERED, UsedTools
+from caal_node.tools.tool_search import OFTEN, REMEMBERED, USED_PART, UsedTools, head_names
 from tests.stand_ins.conversation import FakeTier, conversation, weather_spec
 from tests.stand_ins.stand_in_model import Call, StandInModel
 

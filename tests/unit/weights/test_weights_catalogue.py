@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from caal_node.weights import CATALOGUE, Weight
-from caal_node.weights.catalogue import WeightFile
+from caal_node.weights.fetch import WeightFile
 
 FILES = [file for weight in CATALOGUE for file in weight.files]
 
