@@ -1,7 +1,7 @@
 """The names of `mcp_bridge`, which loads them when the first is used."""
 
+from mcp_bridge.config.server_entry import InputAnswers
 from mcp_bridge.config.servers_file import load_servers, parse_servers
-from mcp_bridge.config.variables import InputAnswers
 from mcp_bridge.connection.catalogue import Catalogue
 from mcp_bridge.connection.manager import ServerManager
 from mcp_bridge.connection.session_pool import SessionPool

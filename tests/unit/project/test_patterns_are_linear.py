@@ -94,7 +94,7 @@ BOUNDED: Final = {
 
 EXCUSED: Final = {
     "caal_node.policy.rule._TOKEN": 'what is behind the last "]" is kept from it',
-    "mcp_bridge.config.variables._FORM": "a form that has no end is refused, and is the last",
+    "mcp_bridge.config.server_entry._FORM": "a form that has no end is refused, and is the last",
 }
 
 
