@@ -27,7 +27,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from mcp_bridge.config.document import FileValue, kind_of
 from mcp_bridge.core.server_config import Allowance, NewTools, TransportName
-from mcp_bridge.security.addresses import origin_of, plain_text
+from mcp_bridge.security.policy import origin_of, plain_text
 
 MAX_TIMEOUT_S: Final = 3600.0
 """An hour. Larger numbers are milliseconds written where seconds are read."""

@@ -52,8 +52,7 @@ from mcp_bridge.core.server_config import (
     with_scheme,
 )
 from mcp_bridge.security import ownership
-from mcp_bridge.security.addresses import in_one_sentence
-from mcp_bridge.security.policy import objections
+from mcp_bridge.security.policy import in_one_sentence, objections
 
 _SOCKET_SCHEMES: Final = ("ws", "wss")
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

@@ -53,8 +53,7 @@ from mcp_bridge.protocol.messages import (
     read_message,
     refusal,
 )
-from mcp_bridge.security.addresses import same_origin
-from mcp_bridge.security.policy import objections
+from mcp_bridge.security.policy import objections, same_origin
 from mcp_bridge.transports.process import spawn
 from mcp_bridge.transports.websocket import websocket_transport
 

@@ -47,9 +47,9 @@ from mcp_bridge.core.files import replace_file
 from mcp_bridge.core.server_config import is_loopback
 from mcp_bridge.core.tools import ToolDefinition
 from mcp_bridge.security import ownership
-from mcp_bridge.security.addresses import plain_text, same_origin
 from mcp_bridge.security.ownership import fault, writers
 from mcp_bridge.security.pins import MAX_FILE_BYTES, MAX_TOOLS, VettedTools
+from mcp_bridge.security.policy import plain_text, same_origin
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Windows keeps no owner and mode like these")
 
