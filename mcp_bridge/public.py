@@ -26,16 +26,16 @@ from mcp_bridge.core.errors import (
     ServerUnavailable,
     UnknownTool,
 )
-from mcp_bridge.core.limits import Limits
-from mcp_bridge.core.server_config import AskedInput, Example, NewTools, ServerConfig
-from mcp_bridge.core.status import (
+from mcp_bridge.core.server_config import AskedInput, Example, Limits, NewTools, ServerConfig
+from mcp_bridge.core.tools import (
     BridgeEvent,
     CallProgressed,
     ReloadReport,
     ServerStatus,
+    ToolCallResult,
+    ToolInfo,
     ToolsChanged,
 )
-from mcp_bridge.core.tools import ToolCallResult, ToolInfo
 from mcp_bridge.discovery.tool_search import DISCOVER, Offer, discover_tool, offer
 from mcp_bridge.embedding import Embedder, MiniLM, VectorCache
 from mcp_bridge.security.pins import AcceptedChange, Pins

@@ -18,10 +18,17 @@ from mcp_bridge.connection.server_session import ServerSession, progress_reporte
 from mcp_bridge.connection.session_pool import SessionPool, pool_of_loop
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import CallTimeout, ConfigError, ServerUnavailable, UnknownTool
-from mcp_bridge.core.limits import Limits
-from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.status import CallRoute, EventSink, ReloadReport, ServerStatus, ToolsChanged
-from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
+from mcp_bridge.core.server_config import Limits, ServerConfig
+from mcp_bridge.core.tools import (
+    CallRoute,
+    EventSink,
+    ReloadReport,
+    ServerStatus,
+    ToolCallResult,
+    ToolDefinition,
+    ToolInfo,
+    ToolsChanged,
+)
 from mcp_bridge.discovery.tool_search import ToolFinder
 from mcp_bridge.embedding.embedders import Embedder
 from mcp_bridge.embedding.semantic_index import SemanticIndex, VectorCache

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from mcp_bridge.connection.server_session import ServerSession
-from mcp_bridge.core.limits import Limits
-from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.server_config import Limits, ServerConfig
 from mcp_bridge.transports.oauth import OAuth
 
 _Key: TypeAlias = tuple[str, str, float | None, Limits, OAuth | None]
