@@ -2,9 +2,8 @@
 
 from mcp_bridge.config.server_entry import InputAnswers
 from mcp_bridge.config.servers_file import load_servers, parse_servers
-from mcp_bridge.connection.catalogue import Catalogue
-from mcp_bridge.connection.manager import ServerManager
-from mcp_bridge.connection.session_pool import SessionPool
+from mcp_bridge.connection.manager import ServerManager, SessionPool
+from mcp_bridge.connection.tool_registry import Catalogue
 from mcp_bridge.core.elicitation import (
     Accepted,
     Answer,
