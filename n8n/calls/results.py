@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from lxml import etree as untyped_etree
+from lxml import (  # pyright: ignore[reportMissingTypeStubs]  # lxml has no types
+    etree as untyped_etree,  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
+)
 
 from n8n.core.errors import CallFailure, N8nError
 from n8n.core.http import HttpResponse
@@ -472,7 +474,7 @@ def _complete_items(text: str) -> list[Any]:
 
 # Texts that people wrote, made fit for a prompt, a log or a voice.
 
-etree: Any = untyped_etree  # lxml has no types
+etree: Any = untyped_etree  # pyright: ignore[reportUnknownVariableType]
 
 PAGE_CHARS: Final = 131_072
 """How much of a page is read. The parser's work grows with the page, but for the attributes of one
