@@ -1,10 +1,9 @@
 """The names of `mcp_bridge`, which loads them when the first is used."""
 
+from mcp_bridge.config.server_entry import InputAnswers
 from mcp_bridge.config.servers_file import load_servers, parse_servers
-from mcp_bridge.config.variables import InputAnswers
-from mcp_bridge.connection.catalogue import Catalogue
-from mcp_bridge.connection.manager import ServerManager
-from mcp_bridge.connection.session_pool import SessionPool
+from mcp_bridge.connection.manager import ServerManager, SessionPool
+from mcp_bridge.connection.tool_registry import Catalogue
 from mcp_bridge.core.elicitation import (
     Accepted,
     Answer,
@@ -26,16 +25,16 @@ from mcp_bridge.core.errors import (
     ServerUnavailable,
     UnknownTool,
 )
-from mcp_bridge.core.limits import Limits
-from mcp_bridge.core.server_config import AskedInput, Example, NewTools, ServerConfig
-from mcp_bridge.core.status import (
+from mcp_bridge.core.server_config import AskedInput, Example, Limits, NewTools, ServerConfig
+from mcp_bridge.core.tools import (
     BridgeEvent,
     CallProgressed,
     ReloadReport,
     ServerStatus,
+    ToolCallResult,
+    ToolInfo,
     ToolsChanged,
 )
-from mcp_bridge.core.tools import ToolCallResult, ToolInfo
 from mcp_bridge.discovery.tool_search import DISCOVER, Offer, discover_tool, offer
 from mcp_bridge.embedding import Embedder, MiniLM, VectorCache
 from mcp_bridge.security.pins import AcceptedChange, Pins

@@ -31,9 +31,8 @@ from n8n.calls.results import (
     report_progress,
     run_failed,
 )
-from n8n.core.api_client import ApiClient, RateLimiter
 from n8n.core.errors import N8nError
-from n8n.core.http import instance_url, open_client, without_userinfo
+from n8n.core.http import ApiClient, RateLimiter, instance_url, open_client, without_userinfo
 from n8n.core.workflow_tool import Discovery, WorkflowTool
 from n8n.discovery.discover import DiscoveryCache, discover_mcp, discover_rest
 from n8n.workflow_lint import Finding, check

@@ -1,4 +1,4 @@
-"""Makes the table of `mcp_bridge/embedding/word_vectors.py`: `python -m tests.word_vectors`.
+"""Makes the table of words in `mcp_bridge/embedding`: `python -m tests.word_vectors`.
 
 It needs all-MiniLM-L6-v2 in the cache (`python -m caal_node.weights all-minilm-l6-v2`), and takes
 ten minutes. The same weights make the same table, but for the last digit of a processor's sums.
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from caal_node import weights
-from mcp_bridge.embedding import word_vectors
+from mcp_bridge.embedding import semantic_index
 from mcp_bridge.embedding.embedders import TOKENIZER, WEIGHTS, Bert, Vectors, read_tensors
 
 WORDS: Final = 16_000
@@ -48,7 +48,7 @@ def main() -> None:
     if folder is None:
         raise SystemExit(f"run first: python -m caal_node.weights {weights.MINILM.key}")
     words, rows = make(folder)
-    path = Path(word_vectors.__file__).with_name("word_vectors.npz")
+    path = Path(semantic_index.__file__).with_name("word_vectors.npz")
     named = np.frombuffer("\n".join(words).encode(), np.uint8)
     np.savez_compressed(path, words=named, rows=rows)
     print(f"{path}: {len(words)} words, {path.stat().st_size:,} bytes")

@@ -10,8 +10,8 @@ from pathlib import Path
 from caal_node.config.settings import MCP_SERVERS
 from caal_node.core import paths
 from caal_node.network.guard import policies
+from mcp_bridge.config.server_entry import InputAnswers
 from mcp_bridge.config.servers_file import load_servers
-from mcp_bridge.config.variables import InputAnswers
 from mcp_bridge.core.server_config import ServerConfig
 
 logger = logging.getLogger("caal_node.network")

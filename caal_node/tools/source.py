@@ -16,7 +16,7 @@ from livekit.agents.llm import ToolResult
 
 from caal_node.core.tool_spec import ToolSpec
 from mcp_bridge.core.elicitation import Answer, Question
-from mcp_bridge.core.status import ServerStatus
+from mcp_bridge.core.tools import ServerStatus
 
 Arguments: TypeAlias = Mapping[str, Any]
 

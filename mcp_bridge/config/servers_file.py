@@ -31,9 +31,8 @@ from mcp_bridge.config.document import (
     parse_json,
 )
 from mcp_bridge.config.entry_model import check_entry, is_foreign, is_remark
-from mcp_bridge.config.server_entry import FileContext, asked_inputs, read_entry
+from mcp_bridge.config.server_entry import FileContext, InputAnswers, asked_inputs, read_entry
 from mcp_bridge.config.spellings import formats_in, how_to_import, in_our_words, is_server
-from mcp_bridge.config.variables import InputAnswers
 from mcp_bridge.core.errors import ConfigError
 from mcp_bridge.core.files import open_regular, read_rest
 from mcp_bridge.core.server_config import EMPTY, ServerConfig

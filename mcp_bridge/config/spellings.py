@@ -19,8 +19,7 @@ from typing import Any, Final, cast
 
 from mcp_bridge.config.document import Document, FileValue, as_object
 from mcp_bridge.config.entry_model import KNOWN_KEYS, MAX_TIMEOUT_S, is_foreign
-from mcp_bridge.config.server_entry import FileContext
-from mcp_bridge.config.variables import TEXT_KEYS, inputs_in
+from mcp_bridge.config.server_entry import TEXT_KEYS, FileContext, inputs_in
 from mcp_bridge.core.errors import ConfigError
 
 # Where other programs keep their servers, and in which formats.

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import BridgeError, ServerError
-from mcp_bridge.core.limits import Limits
+from mcp_bridge.core.server_config import Limits
 from mcp_bridge.protocol.elicitation_handler import answer_question
 from mcp_bridge.transports.server_transport import ServerTransport
 

@@ -4,231 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
-from types import MappingProxyType
 from typing import Any, Final, Self, TypeAlias
 
-from mcp_bridge.connection.catalogue import Catalogue
 from mcp_bridge.connection.server_session import ServerSession, progress_reporter
-from mcp_bridge.connection.session_pool import SessionPool, pool_of_loop
+from mcp_bridge.connection.tool_registry import Catalogue, ToolRegistry, ToolTable
 from mcp_bridge.core.elicitation import Elicitor
-from mcp_bridge.core.errors import CallTimeout, ConfigError, ServerUnavailable, UnknownTool
-from mcp_bridge.core.limits import Limits
-from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.core.status import CallRoute, EventSink, ReloadReport, ServerStatus, ToolsChanged
-from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
-from mcp_bridge.discovery.tool_search import ToolFinder
+from mcp_bridge.core.errors import CallTimeout, ConfigError, ServerUnavailable
+from mcp_bridge.core.server_config import Limits, ServerConfig
+from mcp_bridge.core.tools import (
+    CallRoute,
+    EventSink,
+    ReloadReport,
+    ServerStatus,
+    ToolCallResult,
+    ToolDefinition,
+    ToolInfo,
+    ToolsChanged,
+)
 from mcp_bridge.embedding.embedders import Embedder
 from mcp_bridge.embedding.semantic_index import SemanticIndex, VectorCache
-from mcp_bridge.protocol.tool_listing import exposed_tools, server_prefixes
 from mcp_bridge.protocol.tool_results import check_arguments
-from mcp_bridge.security.pins import Pins, VettedTools, shown_name
+from mcp_bridge.security.pins import Pins, VettedTools
 from mcp_bridge.transports.oauth import OAuth
-
-# Holds the tools of all servers, and what is remembered of them from one run to the next.
-#
-# They are found by name, by a similar name, and by search.
-
-ToolLists: TypeAlias = Sequence[tuple[ServerConfig, Sequence[ToolDefinition]]]
-"""The tools of servers, as each of them lists its own."""
-_TOLD: Final = 20
-"""So many of a server's tools that are held are told of one by one."""
-_NEAREST: Final = 5
-"""So many similar names are proposed for one that does not exist."""
-
-
-class ToolTable:
-    """The tools that can be called. It is immutable, and a name is looked up in it, never split."""
-
-    def __init__(self, tools: Iterable[ToolInfo] = ()) -> None:
-        self.by_name: Final[Mapping[str, ToolInfo]] = MappingProxyType(
-            {tool.name: tool for tool in tools}
-        )
-        self.tools: Final = tuple(self.by_name.values())
-        self.finder: ToolFinder | None = None
-        """What searches these tools; it is made at the first search."""
-
-    def resolve(self, name: str) -> ToolInfo:
-        """Gives the tool of that name. Raises: UnknownTool, with the nearest names there are."""
-        if (tool := self.by_name.get(name)) is None:
-            near = difflib.get_close_matches(name[:64], self.by_name, _NEAREST, 0.3)
-            raise UnknownTool(name, near)
-        return tool
-
-    def differences(self, before: ToolTable) -> dict[str, tuple[str, ...]]:
-        """Gives the `added`, `removed` and `changed` exposed names, each a tuple in table order.
-
-        Thousands of tools take longer than an audio frame, so compare tables in a thread.
-        """
-        old, new = before.by_name, self.by_name
-        return {
-            "added": tuple(name for name in new if name not in old),
-            "removed": tuple(name for name in old if name not in new),
-            "changed": tuple(n for n, tool in new.items() if n in old and old[n] != tool),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class _JudgedList:
-    """What one server's list came to."""
-
-    config: ServerConfig
-    definitions: Sequence[ToolDefinition]
-    prefix: str
-    tools: tuple[ToolInfo, ...]
-    vetted: VettedTools | None
-    """None without pins."""
-    held: Mapping[str, str]
-    """What is held back, as `server__tool`."""
-
-
-class ToolRegistry:
-    """The tools of one manager's servers, as they were accepted and as they are called.
-
-    The disk is used in threads. Lists are judged in threads as well: at 8 us a tool, 2,000 tools of
-    each of three servers would hold the loop for longer than an audio frame. Without a catalogue
-    nothing is remembered, without pins everything is accepted, and without `meanings` searches go
-    by words alone.
-    """
-
-    def __init__(
-        self, catalogue: Catalogue | None, pins: Pins | None, meanings: SemanticIndex | None
-    ) -> None:
-        self.table = ToolTable()
-        self.vetted: Mapping[str, VettedTools] = {}
-        """For each server what the comparison with its pins has found; empty without pins."""
-        self._catalogue: Final = catalogue
-        self._pins: Final = pins
-        self._meanings: Final = meanings
-        self._judged: dict[str, _JudgedList] = {}
-        """For each server its list as it was judged last."""
-        self._judging: Final = asyncio.Lock()
-        """Held while lists are judged, so that no list is judged twice at the same time."""
-
-    async def rebuild(self, servers: Collection[str], lists: Callable[[], ToolLists]) -> None:
-        """Makes the table of what these servers offer.
-
-        Args:
-            servers: The names of all configured servers, which decide the tools' names.
-            lists: Gives the lists as they are. One that changes while others are judged is for the
-                next time.
-        """
-        prefixes = server_prefixes(servers)
-        async with self._judging:
-            if new := [one for one in lists() if not self.has_judged(*one, prefixes)]:
-                self._judged |= await asyncio.to_thread(self._judge, new, prefixes)
-            names = [config.name for config, _ in lists()]
-            self._judged = {name: self._judged[name] for name in names if name in self._judged}
-            found = self._judged.values()
-            self.vetted = {one.config.name: one.vetted for one in found if one.vetted is not None}
-            self.table = ToolTable(tool for one in found for tool in one.tools)
-            if self._meanings is not None:
-                self._meanings.set_tools(self.table.tools)
-
-    def has_judged(
-        self,
-        config: ServerConfig,
-        definitions: Sequence[ToolDefinition],
-        prefixes: Mapping[str, str] | None = None,
-    ) -> bool:
-        """Says whether the table is made of this list, and under these prefixes if they matter."""
-        one = self._judged.get(config.name)
-        if one is None or one.definitions is not definitions or one.config != config:
-            return False
-        return prefixes is None or one.prefix == prefixes[config.name]
-
-    def drop(self, servers: Collection[str]) -> None:
-        """Takes the tools of these servers out of the table at once."""
-        self._judged = {n: one for n, one in self._judged.items() if n not in servers}
-        self.table = ToolTable(tool for tool in self.table.tools if tool.server not in servers)
-
-    def _judge(self, lists: ToolLists, prefixes: Mapping[str, str]) -> dict[str, _JudgedList]:
-        judged: dict[str, _JudgedList] = {}
-        for config, definitions in lists:
-            prefix, vetted = prefixes[config.name], None
-            if self._pins is not None:
-                vetted = self._pins.vet(config, definitions)
-            offered = definitions if vetted is None else vetted.offered
-            tools = exposed_tools(offered, config, prefix)
-            held = {} if vetted is None else vetted.held
-            shown = {f"{config.name}__{shown_name(tool)}": why for tool, why in held.items()}
-            judged[config.name] = _JudgedList(config, definitions, prefix, tools, vetted, shown)
-        return judged
-
-    @property
-    def held(self) -> Mapping[str, str]:
-        """For each tool that is held back, as `server__tool`: why, and how to fix it."""
-        return {tool: why for one in self._judged.values() for tool, why in one.held.items()}
-
-    @property
-    def added(self) -> tuple[str, ...]:
-        """The exposed names of what known servers have added, and nobody has accepted yet."""
-        added = {(server, tool) for server, vetted in self.vetted.items() for tool in vetted.added}
-        return tuple(tool.name for tool in self.table.tools if (tool.server, tool.tool) in added)
-
-    def notes(self, server: str) -> tuple[str, ...]:
-        """Gives what a person should know of a server's tools, on one line each."""
-        if (vetted := self.vetted.get(server)) is None:
-            return ()
-        told = islice(vetted.held.items(), _TOLD)
-        held = [f"{shown_name(tool)!r}: {why}" for tool, why in told]
-        more = len(vetted.held) - _TOLD
-        return (*held, *([f"{more} more tools are held"] if more > 0 else []), *vetted.notes)
-
-    def counts(self, server: str) -> tuple[int, int]:
-        """Gives how many of a server's tools are held, and how many are new and offered."""
-        vetted = self.vetted.get(server)
-        return (len(vetted.held), len(vetted.added)) if vetted is not None else (0, 0)
-
-    async def find(self, patterns: str | Sequence[str]) -> tuple[ToolInfo, ...]:
-        """Gives the tools that match, best first. What searches is made in a thread."""
-        table = self.table
-        if (finder := table.finder) is None:
-            finder = table.finder = await asyncio.to_thread(ToolFinder, table.tools)
-        if self._meanings is None:
-            return finder.find(patterns)
-        meaning = await self._meanings.query(table.tools, finder.patterns_of_words(patterns))
-        return finder.find(patterns, meaning)
-
-    async def read_pins(self, configs: Sequence[ServerConfig]) -> None:
-        """Loads the pins of these servers, as another process may have accepted more."""
-        if self._pins is not None:
-            await asyncio.to_thread(self._pins.read, configs)
-            self._judged = {}
-
-    async def read_lists(
-        self, configs: Sequence[ServerConfig]
-    ) -> Mapping[str, Sequence[ToolDefinition]]:
-        """Gives for each known server its tools when it was last asked."""
-        if (catalogue := self._catalogue) is None:
-            return {}
-        known = await asyncio.to_thread(lambda: [catalogue.read(config) for config in configs])
-        return {c.name: tools for c, tools in zip(configs, known, strict=True) if tools is not None}
-
-    async def remember(self, lists: ToolLists) -> bool:
-        """Keeps the lists as servers have just given them, and what was vetted since.
-
-        True: another process has vetted other tools meanwhile, and the table is to be made anew.
-        """
-        changed = self._pins is not None and await asyncio.to_thread(self._pins.write)
-        if changed:
-            self._judged = {}
-        if (catalogue := self._catalogue) is not None:
-            await asyncio.to_thread(lambda: [catalogue.write(*one) for one in lists])
-        return changed
-
-    async def aclose(self) -> None:
-        """Forgets the tools, and ends what searches them."""
-        self.table = ToolTable()
-        if self._meanings is not None:
-            await self._meanings.aclose()
-
 
 logger = logging.getLogger(__name__)
 
@@ -602,3 +405,69 @@ def _by_name(servers: Iterable[ServerConfig]) -> dict[str, ServerConfig]:
 def _status_of_unused(config: ServerConfig) -> ServerStatus:
     notes = (config.off_because,) if config.off_because else ()
     return ServerStatus(config.name, "off", config.transport, 0, None, None, notes)
+
+
+# Sessions that several managers of one process use together, counted.
+#
+# A server is shared only where its configuration says `"share": true`. The default is not to share:
+# whether a server keeps something between two calls (an open page, a folder that it stands in, what
+# was said so far) cannot be seen from outside, and what one room said must not come up in another.
+# Sharing saves a process and a start for each further room; it is for servers that answer every
+# call from its arguments alone, such as clocks, converters and searches.
+
+_Key: TypeAlias = tuple[str, str, float | None, Limits, OAuth | None]
+"""What must be the same: the name, the digest of what starts or reaches the server, the bounds, and
+who signs in."""
+
+
+@dataclass(slots=True)
+class _SharedSession:
+    session: ServerSession
+    users: int = 0
+
+
+class SessionPool:
+    """The shared sessions of one event loop, on which they live. Give back all that you take."""
+
+    def __init__(self) -> None:
+        self._shared: Final[dict[_Key, _SharedSession]] = {}
+
+    def take(
+        self, config: ServerConfig, limits: Limits, oauth: OAuth | None = None
+    ) -> ServerSession:
+        """Gives a started session: one of its own, or the one that others use."""
+        if not config.share:
+            session = _session(config, limits, oauth)
+            session.start()
+            return session
+        key = config.name, config.digest(), config.connect_timeout_s, limits, oauth
+        if (shared := self._shared.get(key)) is None:
+            shared = self._shared[key] = _SharedSession(_session(config, limits, oauth))
+            shared.session.start()
+        shared.users += 1
+        return shared.session
+
+    async def give_back(self, session: ServerSession) -> None:
+        """Closes the session when this was its last user."""
+        for key, shared in self._shared.items():
+            if shared.session is session:
+                shared.users -= 1
+                if shared.users:
+                    return
+                del self._shared[key]  # whoever comes now begins a new one
+                break
+        await session.aclose()
+
+
+def _session(config: ServerConfig, limits: Limits, oauth: OAuth | None) -> ServerSession:
+    return ServerSession(config, limits, auth=oauth.auth(config) if oauth else None)
+
+
+_POOLS: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, SessionPool]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def pool_of_loop() -> SessionPool:
+    """Gives the pool that all managers of this event loop have in common."""
+    return _POOLS.setdefault(asyncio.get_running_loop(), SessionPool())

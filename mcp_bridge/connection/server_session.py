@@ -27,11 +27,18 @@ from mcp_bridge.connection.connection import (
 )
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import CallTimeout, ServerError, ServerStarting, ServerUnavailable
-from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.sanitize import clean_text, one_line
-from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
-from mcp_bridge.core.status import CallProgressed, CallRoute, EventSink, ServerStatus, State
-from mcp_bridge.core.tools import ToolCallResult, ToolDefinition, ToolInfo
+from mcp_bridge.core.server_config import Limits, ServerConfig, ServerSecrets
+from mcp_bridge.core.tools import (
+    CallProgressed,
+    CallRoute,
+    EventSink,
+    ServerStatus,
+    State,
+    ToolCallResult,
+    ToolDefinition,
+    ToolInfo,
+)
 from mcp_bridge.protocol.tool_listing import ToolListing, list_tools
 from mcp_bridge.protocol.tool_results import normalise
 from mcp_bridge.security.programs import package_runner

@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, cast
@@ -25,7 +26,6 @@ from numpy.typing import NDArray
 from mcp_bridge.core.errors import BridgeError, EmbeddingUnavailable
 from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.core.tools import ToolInfo
-from mcp_bridge.embedding import word_vectors
 from mcp_bridge.embedding.embedders import Embedder, Vectors, unit
 
 # Vectors that are made once for each text, and kept in memory and on disk.
@@ -219,7 +219,7 @@ SENTENCES: Final = VectorWeights(2.5, 0.08, 0.85)
 tools; with a smaller one, they gain only wrong ones. It lets three more tools match each of them.
 """
 WORDS: Final = VectorWeights(1.0, 0.2, 0.52)
-"""Of the table of words (`word_vectors`). Chosen on the household's requests, those that need no
+"""Of the table of words. Chosen on the household's requests, those that need no
 tool, and every second one of SLURP's development set."""
 _PRIOR_TOOLS: Final = 10
 """The common part is a mean over the tools and so many zero vectors: the mean of two or three tools
@@ -295,14 +295,14 @@ class WordSpace:
     def __init__(self, tools: Sequence[ToolInfo]) -> None:
         texts = [tool_texts(tool) for tool in tools]
         distinct = list(dict.fromkeys(text for of_tool in texts for text in of_tool))
-        rows = dict(zip(distinct, word_vectors.embed(distinct), strict=True))
+        rows = dict(zip(distinct, embed_words(distinct), strict=True))
         self._tools: Final = _tool_vectors(texts, rows, WORDS) if texts else None
 
     def query(self, texts: Sequence[str]) -> SemanticQuery | None:
         """Return what is needed to find `texts`; one without a known word goes by words alone."""
         if self._tools is None or not texts:
             return None
-        rows = zip(texts, word_vectors.embed(texts), strict=True)
+        rows = zip(texts, embed_words(texts), strict=True)
         return SemanticQuery(self._tools, {text: row for text, row in rows if row.any()})
 
 
@@ -462,3 +462,40 @@ def _described_parameters(properties: Mapping[str, object]) -> Iterator[str]:
 
 def _words(name: str) -> str:
     return _WORD_BOUNDARY.sub(" ", name[:200]).strip()
+
+
+# Vectors of texts from a table of English words: meaning that needs no model.
+#
+# A word's vector is the one that all-MiniLM-L6-v2 gives to the word alone, in fewer dimensions, as
+# whole numbers, and the smaller the more often the word is used. A text's vector is the sum of its
+# words'. This is how Model2Vec (https://github.com/MinishLab/model2vec) makes a table of a model;
+# the weights of words are those of Arora et al., "A Simple but Tough-to-Beat Baseline for Sentence
+# Embeddings". `python -m tests.word_vectors` makes the table, `word_vectors.npz`, of MiniLM's
+# weights (Apache-2.0).
+
+MAX_CHARS: Final = 1_024
+"""Characters of a text that are read: a minute of speech, and all of a tool's."""
+_TABLE: Final = Path(__file__).with_name("word_vectors.npz")
+_WORD: Final = re.compile(r"[a-z]+|[0-9]+")
+
+
+def embed_words(texts: Sequence[str]) -> Vectors:
+    """Return one row for each text, all zeros where no word is known.
+
+    A text of `MAX_CHARS` takes half a millisecond at most. The table is read at the first use.
+    """
+    places, rows = word_table()
+    found = np.zeros((len(texts), rows.shape[1]), np.float32)
+    for number, text in enumerate(texts):
+        words = _WORD.findall(text[:MAX_CHARS].lower())
+        known = [places[word] for word in words if word in places]
+        found[number] = rows[known].sum(axis=0, dtype=np.int32)
+    return unit(found)
+
+
+@cache
+def word_table() -> tuple[Mapping[str, int], NDArray[np.int8]]:
+    """Return each word's place, and the words' vectors: 16,000 of 96 numbers, 1.5 MB."""
+    with np.load(_TABLE, allow_pickle=False) as read:
+        words = read["words"].tobytes().decode().split("\n")
+        return {word: place for place, word in enumerate(words)}, read["rows"]

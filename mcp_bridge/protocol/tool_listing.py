@@ -27,7 +27,6 @@ from mcp import Client
 from mcp_types import ListToolsResult
 from mcp_types.methods import parse_server_result
 
-from mcp_bridge.core.limits import Limits
 from mcp_bridge.core.sanitize import (
     clean_text,
     is_visible,
@@ -36,7 +35,7 @@ from mcp_bridge.core.sanitize import (
     visible_text,
     visible_value,
 )
-from mcp_bridge.core.server_config import ServerConfig
+from mcp_bridge.core.server_config import Limits, ServerConfig
 from mcp_bridge.core.tools import HINTS, ToolDefinition, ToolInfo, make_digests
 from mcp_bridge.protocol.json_spans import end_of_string, end_of_value, items, skip_space
 

@@ -13,8 +13,8 @@ from typing import Any, Final, NoReturn, TypeAlias, cast
 from mcp_types import CallToolResult, ContentBlock, TextContent
 
 from mcp_bridge.core.errors import BadArguments
-from mcp_bridge.core.limits import MAX_RESULT_CHARS
 from mcp_bridge.core.sanitize import may_hide, visible_text, visible_value
+from mcp_bridge.core.server_config import MAX_RESULT_CHARS
 from mcp_bridge.core.tools import JsonValue, ToolCallResult
 from mcp_bridge.protocol.json_spans import drop_partial_escape
 

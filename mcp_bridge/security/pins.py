@@ -10,19 +10,21 @@ says so; whatever that says, while a changed tool of the same server waits (it m
 under another name), and where a name looks like another's. Where the pins of a server are gone or
 damaged, every tool of it waits, since nobody can say what was accepted.
 
-There is one file for each server and what starts or reaches it (`pin_file.py`), and a list of those
-that there ever were.
+There is one file for each server and what starts or reaches it, and a list of those that there ever
+were.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import json
 import logging
 import os
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -30,22 +32,138 @@ from typing import Any, Final, cast
 
 from filelock import FileLock
 
-from mcp_bridge.core.files import make_private_folder, read_capped, replace_file
-from mcp_bridge.core.sanitize import one_line
+from mcp_bridge.core.files import make_private_folder, no_folder, read_capped, replace_file
+from mcp_bridge.core.sanitize import one_line, visible_text
 from mcp_bridge.core.server_config import NewTools, ServerConfig
 from mcp_bridge.core.tools import ToolDefinition
-from mcp_bridge.security import pin_file
-from mcp_bridge.security.pin_file import DESCRIPTION_CHARS, MAX_NAME_BYTES, MAX_TOOLS, Pin, PinFile
+
+# What is kept of one server's tools on disk: what was accepted, and what waits for a person.
+#
+# Nothing on disk is ever lost by what is found there: a file that cannot be read as one of ours is
+# set aside under another name, one of a newer version is left alone, and a write is whole or not at
+# all.
+
+logger = logging.getLogger(__name__)
+
+_NO_FILE: Final = (errno.EINVAL, errno.EISDIR, errno.ENXIO)
+"""What `read_capped` says of a pipe, a device, a folder and a socket."""
+VERSION: Final = 2
+_READABLE: Final = (1, VERSION)
+"""Rows of version 1 have the first four fields."""
+MAX_READ_BYTES: Final = 2 * 1024 * 1024
+MAX_FILE_BYTES: Final = 1024 * 1024
+"""More is not written; this much is read within an audio frame."""
+MAX_TOOLS: Final = 2_000
+"""Of one server, those that are gone included: as many as a server may list."""
+MAX_NAME_BYTES: Final = 128
+"""The length that the protocol proposes for a tool's name. With both, a file always fits."""
+DESCRIPTION_CHARS: Final = 2_000
+"""So much of a description is kept, so that a person can compare; less of many tools."""
+_ROW_BYTES: Final = 512
+"""The most that a row has beside the two descriptions: three digests, two names and a day."""
+_CHAR_BYTES: Final = 4
+"""The most that a character of a description has in UTF-8."""
+
+
+@dataclass(slots=True)
+class Pin:
+    accepted: str = ""
+    """The digest that was accepted; empty where none was."""
+    description: str = ""
+    """The description that was accepted, cut."""
+    waiting: str = ""
+    """The digest that waits to be accepted; empty where none does."""
+    waiting_description: str = ""
+    words: str = ""
+    """The digest of what it says, whatever its name; that of what waits, where nothing is accepted
+    yet."""
+    added: str = ""
+    """The day on which a known server added it, until a person has accepted it."""
+    was: str = ""
+    """The name under which a tool said the same, which is gone."""
+
+
+@dataclass(slots=True)
+class PinFile:
+    """The pins of one server."""
+
+    server: str
+    tools: dict[str, Pin] = field(default_factory=dict[str, Pin])
+    lost: str = ""
+    """Why nobody can say what was accepted; every tool waits then. Empty where it is known."""
+    fault: str = ""
+    """Why the file can neither be read nor written, and the fix."""
+    missing: bool = False
+    unsaved: bool = False
+    """Whether it is not on disk as it is here."""
+
+
+def load_pins(path: Path, server: str) -> PinFile:
+    """Reads a file. What is wrong with it is in `lost` or `fault`."""
+    try:
+        body = cast("Mapping[str, Any]", json.loads(read_capped(path, MAX_READ_BYTES)))
+        if isinstance(body["version"], int) and body["version"] > VERSION:
+            fault = f"{path} was written by a newer version; update this one, or move that away"
+            return PinFile(server, fault=fault)
+        if body["version"] not in _READABLE:
+            raise ValueError("another version")
+        tools = {
+            str(tool): Pin(*(visible_text(str(value)) for value in row))
+            for tool, row in body["tools"].items()
+        }
+        return PinFile(one_line(str(body["server"])), tools, one_line(str(body.get("lost", ""))))
+    except FileNotFoundError:
+        return PinFile(server, missing=True)
+    except OSError as error:
+        if error.errno not in _NO_FILE:
+            return PinFile(server, fault=_fault(path, error))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    logger.warning("the pins %s are damaged; their server's tools are held", path)
+    lost = f"cannot be read: {path} is damaged, and kept as {_damaged(path)}"
+    return PinFile(server, lost=lost, missing=True)
+
+
+def store_pins(path: Path, pins: PinFile) -> None:
+    """Raises: OSError."""
+    room = MAX_FILE_BYTES // max(len(pins.tools), 1) - _ROW_BYTES
+    chars = max(0, min(DESCRIPTION_CHARS, room // (2 * _CHAR_BYTES)))
+    rows = {tool: _row(pin, chars) for tool, pin in pins.tools.items()}
+    body = {"version": VERSION, "server": pins.server, "lost": pins.lost, "tools": rows}
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    data = text.encode(errors="surrogatepass")
+    if len(data) > MAX_FILE_BYTES:
+        raise OSError(errno.EFBIG, f"it would be over {MAX_FILE_BYTES} bytes")
+    replace_file(path, data)
+
+
+def _row(pin: Pin, chars: int) -> tuple[str, ...]:
+    said, says = pin.description[:chars], pin.waiting_description[:chars]
+    return astuple(replace(pin, description=said, waiting_description=says))
+
+
+def set_aside(path: Path) -> None:
+    """Moves what is damaged to a name of its own, for a person to look at. Raises: OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        path.replace(_damaged(path))
+
+
+def _damaged(path: Path) -> Path:
+    return path.with_suffix(".damaged")
+
+
+def _fault(path: Path, error: OSError) -> str:
+    if (other := no_folder(path.parent)) is not None:
+        return f"{other} is a file where a folder should be; move it away"
+    return f"{path} cannot be read ({error.strerror}); fix its mode"
+
 
 # Which servers' pins were ever written, in a file of its own beside the folder of pins.
 #
 # It is a second witness: where pins are gone that were there, somebody took them away, and what a
 # server says by now must not pass for what it said first.
 
-logger = logging.getLogger(__name__)
-
 SEEN_VERSION: Final = 1
-MAX_FILE_BYTES: Final = 1024 * 1024
 MAX_SERVERS: Final = 8_192
 """Configurations that are remembered; the ones seen first are forgotten first."""
 
@@ -141,7 +259,7 @@ class Pins:
         seen = self._seen.read()
         for config in configs:
             name = _file_name(config)
-            found = pin_file.load(self._folder / name, config.name)
+            found = load_pins(self._folder / name, config.name)
             ours = self._known.get(name)
             gone = found.missing or found.lost
             if gone and ours is not None and ours.tools and not ours.lost:
@@ -251,7 +369,7 @@ class Pins:
                     _accept(found.tools[tool])
                 if not any(pin.waiting for pin in found.tools.values()):
                     found.lost = ""
-                pin_file.store(path, found)
+                store_pins(path, found)
                 self._known.pop(path.name, None)
         return accepted
 
@@ -283,7 +401,7 @@ class Pins:
         path = self._folder / name
         known.unsaved = False  # what is learnt meanwhile is for the next time
         try:
-            found = pin_file.load(path, known.server)
+            found = load_pins(path, known.server)
             if found.fault:
                 return
             if found.missing or (found.lost and not known.lost):
@@ -291,8 +409,8 @@ class Pins:
             else:
                 merged = _with_waiting(_with_new_tools(found, known), known)
             if found.missing and found.lost:
-                pin_file.set_aside(path)
-            pin_file.store(path, merged)
+                set_aside(path)
+            store_pins(path, merged)
         except OSError:
             known.unsaved = True
             raise
@@ -300,7 +418,7 @@ class Pins:
             self._known[name] = merged
 
     def _files(self) -> list[tuple[Path, PinFile]]:
-        found = [(path, pin_file.load(path, "")) for path in sorted(self._folder.glob("*.json"))]
+        found = [(path, load_pins(path, "")) for path in sorted(self._folder.glob("*.json"))]
         return [(path, pins) for path, pins in found if not pins.missing and not pins.fault]
 
     def _lock(self) -> FileLock:

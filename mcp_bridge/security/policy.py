@@ -1,10 +1,11 @@
-"""Judges one server's configuration: what its command starts, and which variables it sets.
+"""Judges one server's configuration: its address, what its command starts, and its variables.
 
 What its owner allows in the entry is no finding.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import sys
@@ -12,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import urljoin, urlsplit
 
 from mcp_bridge.core.files import expand_home
 from mcp_bridge.core.sanitize import one_line
-from mcp_bridge.core.server_config import ServerConfig
-from mcp_bridge.security.addresses import Finding, plain_text
-from mcp_bridge.security.launcher_table import (
+from mcp_bridge.core.server_config import Allowance, ServerConfig, is_loopback
+from mcp_bridge.security.programs import (
     LAUNCHERS,
     MODULES,
     PATTERNS,
@@ -25,18 +26,95 @@ from mcp_bridge.security.launcher_table import (
     TOOLS,
     Launcher,
     Named,
-    Unknown,
-    read,
-)
-from mcp_bridge.security.programs import (
     Places,
+    Unknown,
     is_of_python,
     is_of_system,
     is_tool,
     launcher_of_script,
     names,
     plain_name,
+    read,
 )
+
+# What speaks against an entry of the configuration, and the word that lets it pass.
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One objection to an entry, and how to fix it."""
+
+    key: str
+    """The key of the entry: `command`, `args`, `env.NODE_OPTIONS`, `url`."""
+    reason: str
+    fix: str
+    allowance: Allowance
+
+    def __str__(self) -> str:
+        return f'{self.reason}; {self.fix}, or write "allow": ["{self.allowance}"]'
+
+
+def in_one_sentence(findings: Sequence[Finding]) -> str:
+    """Says all that is asked for at once, so that nobody fixes one thing to meet the next."""
+    if len(findings) == 1:
+        return str(findings[0])
+    first, *others = findings
+    reasons = [first.reason, *(f"{one.key} {one.reason}" for one in others)]
+    words = ", ".join(f'"{word}"' for word in dict.fromkeys(one.allowance for one in findings))
+    return f'{"; ".join(reasons)}; fix these, or write "allow": [{words}]'
+
+
+_ENCRYPTED: Final = {"http": "https", "ws": "wss"}
+_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+_IPV6_INTERNET: Final = ipaddress.IPv6Network("2000::/3")
+"""All that is assigned there. The rest is for links, sites, groups and translation."""
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+"""An IPv4 address in its last 32 bits (RFC 6052), for networks that have only IPv6."""
+_KEPT: Final = (ipaddress.ip_network("192.0.0.0/24"), ipaddress.ip_network("3fff::/20"))
+"""Kept by IANA; older Pythons take them for ordinary ones."""
+
+
+def plain_text(url: str) -> Finding | None:
+    """Objects to an address where anyone on the way could read and change what is sent."""
+    scheme = urlsplit(url).scheme
+    if scheme not in _ENCRYPTED or is_loopback(url):
+        return None
+    reason = f"{scheme}:// goes over the network unencrypted"
+    return Finding("url", reason, f"use {_ENCRYPTED[scheme]}://", "http")
+
+
+def is_public(host: str) -> bool:
+    """Tells whether `host` is the number of an address in the public internet.
+
+    This machine, private networks, links, carriers' networks (100.64.0.0/10), groups and whatever
+    is kept for a purpose are not.
+    """
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address):
+        if address in _NAT64:
+            return is_public(str(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)))
+        if address not in _IPV6_INTERNET or address.sixtofour or address.teredo:
+            return False
+    kept = any(address in network for network in _KEPT)
+    return address.is_global and not address.is_multicast and not kept
+
+
+def same_origin(url: str, location: str) -> bool:
+    """Tells whether a redirect from `url` to `location` stays with one server, as encrypted."""
+    try:
+        return origin_of(url) == origin_of(urljoin(url, location))
+    except ValueError:
+        return False
+
+
+def origin_of(url: str) -> tuple[str, str, int]:
+    """Gives scheme, host and port. Raises: ValueError, where it is no address."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
+
 
 # Judges what a launcher is told to start: a script, a module, a package, a program.
 #

@@ -42,7 +42,7 @@ from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig, is_loopback
-from mcp_bridge.security.addresses import is_public, origin_of, plain_text
+from mcp_bridge.security.policy import is_public, origin_of, plain_text
 
 # What signing in has brought, kept on disk: a person signs in once, and not in every room.
 #

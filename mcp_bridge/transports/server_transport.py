@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, NoReturn, cast
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import httpx2
 from mcp import Client, MCPError
@@ -19,10 +20,13 @@ from mcp.client.auth import OAuthFlowError
 from mcp.client.session import ElicitationFnT, MessageHandlerFnT
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
 from mcp_types import (
     CONNECTION_CLOSED,
     CallToolResult,
     Implementation,
+    JSONRPCMessage,
+    RequestId,
     ToolListChangedNotification,
 )
 
@@ -31,12 +35,26 @@ from mcp_bridge.core.errors import ServerUnavailable, why_not_permitted
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig, ServerSecrets
 from mcp_bridge.core.server_config import is_loopback as is_loopback
-from mcp_bridge.protocol.inbound_filter import InboundFilter, find_request_id, repairing_transport
-from mcp_bridge.protocol.messages import bounded_message
-from mcp_bridge.security.addresses import same_origin
-from mcp_bridge.security.policy import objections
-from mcp_bridge.transports.event_stream import MAX_MESSAGE_BYTES, EventStream
-from mcp_bridge.transports.stdio import stdio_transport
+from mcp_bridge.protocol.inbound_filter import (
+    Flooded,
+    InboundFilter,
+    find_request_id,
+    repairing_transport,
+)
+from mcp_bridge.protocol.messages import (
+    MAX_MESSAGE_BYTES,
+    CappedLine,
+    EventStream,
+    Incoming,
+    Streams,
+    bounded_message,
+    error_answer,
+    read_lines,
+    read_message,
+    refusal,
+)
+from mcp_bridge.security.policy import objections, same_origin
+from mcp_bridge.transports.process import spawn
 from mcp_bridge.transports.websocket import websocket_transport
 
 # Makes the HTTP client that remote servers are spoken to with.
@@ -459,3 +477,88 @@ def _single_errors(error: BaseException) -> Iterator[BaseException]:
             yield from _single_errors(inner)
     else:
         yield error
+
+
+# Speaks JSON-RPC over a process's stdin and stdout, one message on each line.
+#
+# The SDK's own transport grows one line without a bound and parses it on the event loop. This one
+# caps lines, cuts giant answers in a worker thread, tells at once when the process dies, and leaves
+# nothing of the process behind.
+
+MAX_LINE_BYTES: Final = 16 * 1024 * 1024
+"""Longer lines are thrown away while they arrive; so much is held in memory for each server."""
+
+
+@asynccontextmanager
+async def stdio_transport(
+    config: ServerConfig, max_chars: int, inbound: InboundFilter, on_close: Callable[[str], None]
+) -> AsyncGenerator[Streams]:
+    """Starts the process, yields its read and write streams, and ends it and all that it started.
+
+    `on_close` is called once, with the reason, when the process ends or its pipes break by
+    themselves; not when the caller leaves.
+
+    Raises:
+        ServerUnavailable: it could not be started.
+    """
+    process = await spawn(config)
+    to_session, from_server = anyio.create_memory_object_stream[Incoming](0)
+    from_session, to_server = anyio.create_memory_object_stream[SessionMessage](0)
+    leaving = False
+
+    async def read() -> None:
+        with to_session:
+            try:
+                async for line in read_lines(process.stdout, MAX_LINE_BYTES):
+                    if (message := await _message(line, inbound, max_chars)) is not None:
+                        await to_session.send(SessionMessage(message))
+                reason = ""
+            except Flooded as flood:
+                process.kill()
+                reason = f"was ended, as it {flood}; its logs belong on stderr"
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+                reason = ""
+            if not leaving:
+                on_close(config.redact(reason or await process.wait_for_end()))
+
+    def refuse(request: RequestId) -> None:
+        with suppress(anyio.WouldBlock, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            from_session.send_nowait(SessionMessage(refusal(request)))
+
+    inbound.refuse = refuse
+
+    async def write() -> None:
+        async with to_server:
+            try:
+                async for message in to_server:
+                    text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    process.stdin.write(text.encode() + b"\n")
+                    await process.stdin.drain()
+            except OSError:
+                process.close_output()  # whoever cannot be asked will not answer
+
+    async with anyio.create_task_group() as tasks:
+        try:
+            for work in (process.watch, read, write):
+                tasks.start_soon(work)
+            yield from_server, from_session
+        finally:
+            leaving = True
+            # Bounded: every wait in `stop` has a deadline.
+            with anyio.CancelScope(shield=True):
+                from_server.close()
+                from_session.close()
+                await anyio.lowlevel.checkpoint()  # lets the writer pass on what it accepted
+                await process.stop()
+            tasks.cancel_scope.cancel()
+
+
+async def _message(
+    line: CappedLine, inbound: InboundFilter, max_chars: int
+) -> JSONRPCMessage | None:
+    if line.too_long:
+        await inbound.drop("messages that are too long", line.size)
+        said = f"the answer is over {MAX_LINE_BYTES // 1024**2} MiB; ask for less"
+        return error_answer(*line.ends(), said)
+    text = line.content()
+    return await read_message(text, max_chars) if await inbound.admits(text) else None

@@ -29,10 +29,8 @@ from mcp_bridge.core.errors import ServerUnavailable, why_not_permitted
 from mcp_bridge.core.sanitize import one_line
 from mcp_bridge.core.server_config import ServerConfig, is_loopback
 from mcp_bridge.protocol.inbound_filter import Flooded, InboundFilter
-from mcp_bridge.protocol.messages import read_message, refusal
+from mcp_bridge.protocol.messages import MAX_MESSAGE_BYTES, Incoming, Streams, read_message, refusal
 from mcp_bridge.security.policy import objections
-from mcp_bridge.transports.event_stream import MAX_MESSAGE_BYTES
-from mcp_bridge.transports.stdio import Incoming, Streams
 
 SUBPROTOCOL: Final = Subprotocol("mcp")
 _OPEN_S: Final = 30.0

@@ -21,12 +21,10 @@ import httpx2
 import jwt
 
 from mcp_bridge.core.errors import why_not_permitted
-from n8n.calls.results import CallResult, StepCallback, StreamReader, read_reply
-from n8n.core.api_client import ApiClient
+from n8n.calls.results import CallResult, StepCallback, StreamReader, clip, read_reply
 from n8n.core.errors import N8nError
-from n8n.core.http import exchange
+from n8n.core.http import ApiClient, exchange
 from n8n.core.json_values import SHORT_BYTES, mapping, mappings, parse_json, sequence
-from n8n.core.text import clip
 from n8n.core.workflow_tool import BODILESS_METHODS, WorkflowTool, placeholders
 
 # Credentials of single webhooks. They go to the webhook they are for, and nowhere else; the API key

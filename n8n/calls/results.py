@@ -16,6 +16,10 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from lxml import (  # pyright: ignore[reportMissingTypeStubs]  # lxml has no types
+    etree as untyped_etree,  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]
+)
+
 from n8n.core.errors import CallFailure, N8nError
 from n8n.core.http import HttpResponse
 from n8n.core.json_values import (
@@ -23,9 +27,9 @@ from n8n.core.json_values import (
     LONG_BYTES,
     mapping,
     parse_json,
+    visible,
     well_formed,
 )
-from n8n.core.text import clip, one_line, text_of_html, visible
 from n8n.core.workflow_tool import WorkflowTool
 
 # What a call says while it runs, so that nobody takes a slow workflow for a dead line.
@@ -466,3 +470,58 @@ def _complete_items(text: str) -> list[Any]:
     except (ValueError, IndexError, RecursionError):
         pass
     return well_formed(text, items)
+
+
+# Texts that people wrote, made fit for a prompt, a log or a voice.
+
+etree: Any = untyped_etree  # pyright: ignore[reportUnknownVariableType]
+
+PAGE_CHARS: Final = 131_072
+"""How much of a page is read. The parser's work grows with the page, but for the attributes of one
+element, each of which is compared with all others: these take 0.3 s at most."""
+_SILENT_TAGS: Final = frozenset(("script", "style", "head", "template", "noscript"))
+_BREAKING_TAGS: Final = frozenset(
+    (
+        *("br", "p", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6"),
+        *("section", "article", "table", "ul", "ol"),
+    )
+)
+
+
+def one_line(text: str, limit: int) -> str:
+    """Put a text on one line of at most `limit` characters."""
+    return " ".join(text.split())[:limit]
+
+
+def clip(text: str, limit: int) -> str:
+    """Cut a text to at most `limit` characters; an ellipsis shows where it was cut."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def text_of_html(html: str) -> str:
+    """Return the words of an HTML page, as a person would read them in a browser.
+
+    Plain text stays as it is: n8n sends it as text/html. Of a page no more than PAGE_CHARS are
+    read, and no elements that lie deeper than libxml2's own limit of 256.
+    """
+    if "<" not in html and "&" not in html:
+        return html
+    page = html[:PAGE_CHARS].replace("\0", "").encode("utf-8", errors="replace")
+    # It lets go of the interpreter, and refers to no file and no address.
+    parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True)
+    root = etree.fromstring(page, parser) if page.strip() else None
+    if root is None:
+        return ""
+    parts: list[str] = []
+    walk = etree.iterwalk(root, events=("start", "end"))
+    for event, element in walk:
+        if element.tag in _BREAKING_TAGS:
+            parts.append("\n")
+        if event == "end":
+            parts.append(element.tail or "")
+        elif element.tag in _SILENT_TAGS:
+            walk.skip_subtree()
+        elif isinstance(element.tag, str):  # else it is a processing instruction
+            parts.append(element.text or "")
+    lines = (" ".join(line.split()) for line in "".join(parts).split("\n"))
+    return "\n".join(line for line in lines if line)

@@ -1,9 +1,10 @@
-"""Reading JSON that others wrote. A value of another shape than the wanted one counts as empty."""
+"""Reads JSON and texts that others wrote. A value of a shape that is not wanted counts as empty."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from json import scanner
 from typing import Any, Final, cast
@@ -92,3 +93,16 @@ def sequence(value: object) -> Sequence[Any]:
 def mappings(value: object) -> list[Mapping[str, Any]]:
     """Return the objects of a JSON array; whatever else is in it is left out."""
     return [cast(Mapping[str, Any], item) for item in sequence(value) if isinstance(item, dict)]
+
+
+# Control characters, and those that turn the direction of text around: nothing an author needs
+# here, and a way to hide words from the person who reads the notes.
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+)
+
+
+def visible(text: str) -> str:
+    """Make all line ends one kind and take out the characters that do not show."""
+    text = text.encode("utf-8", errors="replace").decode()
+    return _HIDDEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))

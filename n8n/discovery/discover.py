@@ -10,9 +10,8 @@ from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
-from n8n.core.api_client import KEPT_FOR_LISTING, ApiClient
 from n8n.core.errors import N8nError
-from n8n.core.http import MCP_PATH
+from n8n.core.http import KEPT_FOR_LISTING, MCP_PATH, ApiClient
 from n8n.core.json_values import mapping, mappings, parse_json
 from n8n.core.workflow_tool import Discovery, Skipped, SkipReason, Workflow, WorkflowTool
 from n8n.discovery.nodes import may_read_all

@@ -17,8 +17,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
-from n8n.core.json_values import mapping, mappings, sequence
-from n8n.core.text import visible
+from n8n.core.json_values import mapping, mappings, sequence, visible
 from n8n.core.workflow_tool import (
     BODILESS_METHODS,
     RESPOND_TYPE,

@@ -23,8 +23,7 @@ from typing import Any, Final, cast
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 
-from n8n.core.json_values import DECODER, mapping, sequence, well_formed
-from n8n.core.text import visible
+from n8n.core.json_values import DECODER, mapping, sequence, visible, well_formed
 from n8n.core.workflow_tool import Example, NotesPart
 from n8n.notes.directives import (
     MAX_TAKES_S,

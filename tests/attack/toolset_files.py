@@ -21,8 +21,7 @@ from caal_node.toolsets.calendar.known_calendars import CalendarOptions
 from caal_node.toolsets.documents import Documents, DocumentsOptions
 from caal_node.toolsets.files import Files, FilesOptions
 from caal_node.toolsets.home_assistant.devices import too_talkative
-from caal_node.toolsets.home_assistant.mcp_link import McpServer
-from caal_node.toolsets.home_assistant.websocket_link import WebsocketServer
+from caal_node.toolsets.home_assistant.links import McpServer, WebsocketServer
 from caal_node.toolsets.timers import Timers
 from caal_node.toolsets.timers.store import TimerStore
 from tests.attack.harness import Ending, Probe, attack

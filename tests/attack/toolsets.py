@@ -22,7 +22,7 @@ from caal_node.toolsets.calculator import Calculator
 from caal_node.toolsets.calculator.arithmetic import CannotReckon, reckon
 from caal_node.toolsets.edited_file import change_text
 from caal_node.toolsets.home_assistant.devices import Order, too_talkative
-from caal_node.toolsets.home_assistant.websocket_link import WebsocketServer
+from caal_node.toolsets.home_assistant.links import WebsocketServer
 from caal_node.toolsets.lists.markdown_list import items_of
 from caal_node.toolsets.memory import Memory
 from tests.attack.harness import Ending, Probe, attack

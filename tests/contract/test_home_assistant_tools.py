@@ -29,8 +29,7 @@ from caal_node.tools.source import VerbatimResult
 from caal_node.toolsets import registry
 from caal_node.toolsets.home_assistant import HomeAssistant, HomeAssistantOptions
 from caal_node.toolsets.home_assistant.devices import UNREACHABLE, too_talkative
-from caal_node.toolsets.home_assistant.mcp_link import ANSWER_MAX_BYTES
-from caal_node.toolsets.home_assistant.websocket_link import MESSAGE_MAX_BYTES
+from caal_node.toolsets.home_assistant.links import ANSWER_MAX_BYTES, MESSAGE_MAX_BYTES
 from caal_node.toolsets.installed import GROUP
 from tests.stand_ins.home_assistant_stand_in import TOKEN, HomeAssistantStandIn, stand_in
 
@@ -238,7 +237,7 @@ async def test_an_error_of_home_assistant_is_told(server: HomeAssistantStandIn) 
 async def test_answers_of_another_form_end_in_a_failure(
     server: HomeAssistantStandIn, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("caal_node.toolsets.home_assistant.websocket_link.CALL_S", 0.3)
+    monkeypatch.setattr("caal_node.toolsets.home_assistant.links.CALL_S", 0.3)
     server.answer = lambda command: text
     with pytest.raises(ToolFailure):
         await toolset(server).ask_home(device="bed light")

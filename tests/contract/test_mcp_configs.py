@@ -14,7 +14,7 @@ import pytest
 
 from mcp_bridge import ConfigError, ServerConfig, ServerManager, load_servers
 from mcp_bridge.config.import_servers import add_servers, entry_to_copy, read_found
-from mcp_bridge.config.variables import InputAnswers
+from mcp_bridge.config.server_entry import InputAnswers
 
 pytestmark = pytest.mark.long
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from n8n import Discovery, N8nError, N8nTools, WorkflowTool
-from n8n.core.api_client import KEPT_FOR_LISTING, RateLimiter
+from n8n.core.http import KEPT_FOR_LISTING, RateLimiter
 from tests.recorded_n8n import RecordedN8n
 from tests.recorded_n8n.loopback import LoopbackRequest, LoopbackResponse, LoopbackServer
 

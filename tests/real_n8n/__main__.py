@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from n8n import N8nTools
-from n8n.core.api_client import WINDOW_S
+from n8n.core.http import WINDOW_S
 from tests.real_n8n.boot import Booted, running
 from tests.real_n8n.edges import edges
 from tests.real_n8n.figures import measured

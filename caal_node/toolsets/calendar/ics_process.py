@@ -15,8 +15,7 @@ from zoneinfo import ZoneInfo
 
 from caal_node.core.errors import ToolBroke
 from caal_node.models.child_process import AT_ONCE_BYTES, TooMuchSaid, answer_of
-from caal_node.toolsets.calendar.calendar_event import CalendarEvent
-from caal_node.toolsets.calendar.ics_events import OLD_ONES, TooManyEvents, events_in
+from caal_node.toolsets.calendar.ics_events import OLD_ONES, CalendarEvent, TooManyEvents, events_in
 
 Form: TypeAlias = Literal["ics", "dav"]
 

@@ -21,7 +21,6 @@ from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure
 from caal_node.core.paths import from_home
 from caal_node.policy.heard_words import words
 from caal_node.toolsets.base import BASE, ToolsetOptions
-from caal_node.toolsets.calendar.calendar_event import CalendarEvent, in_order
 from caal_node.toolsets.calendar.dav_xml import FIND_CALENDARS, DavEntry, entries_in, events_query
 from caal_node.toolsets.calendar.http_requests import (
     CalendarRequests,
@@ -30,7 +29,14 @@ from caal_node.toolsets.calendar.http_requests import (
     refused,
     same_domain,
 )
-from caal_node.toolsets.calendar.ics_events import NewEvent, TooManyEvents, calendar_of, with_event
+from caal_node.toolsets.calendar.ics_events import (
+    CalendarEvent,
+    NewEvent,
+    TooManyEvents,
+    calendar_of,
+    in_order,
+    with_event,
+)
 from caal_node.toolsets.calendar.ics_process import BYTES_MAX, read_events, too_long
 from caal_node.toolsets.edited_file import change_text
 from mcp_bridge.core.files import open_regular

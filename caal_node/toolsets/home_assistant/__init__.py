@@ -1,8 +1,8 @@
 """Home Assistant's devices by four tools, in place of one for each device or service.
 
 The tools are here: control the home, set it, ask it, and unlock it. `devices.py`, `naming.py`,
-`values.py` and `spoken_states.py` do no I/O; `websocket_link.py` and `mcp_link.py` are the two ways
-to reach a Home Assistant.
+`values.py` and `spoken_states.py` do no I/O; `links.py` has the two ways to reach a Home
+Assistant.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from caal_node.toolsets.home_assistant.devices import (
     order_back,
     orders,
 )
-from caal_node.toolsets.home_assistant.mcp_link import McpServer
+from caal_node.toolsets.home_assistant.links import McpServer, WebsocketServer
 from caal_node.toolsets.home_assistant.naming import Ambiguous, Meant, NotFound, find
 from caal_node.toolsets.home_assistant.spoken_states import (
     TOLD_MAX,
@@ -51,7 +51,6 @@ from caal_node.toolsets.home_assistant.spoken_states import (
     which_sentence,
 )
 from caal_node.toolsets.home_assistant.values import Unfit, is_settable, order_for
-from caal_node.toolsets.home_assistant.websocket_link import WebsocketServer
 
 PORT: Final = 8123
 """Home Assistant's own, which people leave out."""

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mcp_bridge.connection.catalogue as catalogue_module
 from mcp_bridge import Catalogue, ServerConfig
+from mcp_bridge.connection import tool_registry
 from mcp_bridge.core.tools import ToolDefinition
 
 CONFIG = ServerConfig(name="time", command="uvx", args=("mcp-server-time",), env={"A": "b"})
@@ -94,7 +94,7 @@ def test_a_damaged_file_is_told_removed_and_made_anew(
 def test_a_file_over_the_cap_is_neither_read_nor_written(
     kept: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue_module, "MAX_FILE_BYTES", 100)
+    monkeypatch.setattr(tool_registry, "MAX_FILE_BYTES", 100)
     assert kept.read(CONFIG) is None
     kept.write(CONFIG, TOOLS)
     assert list((tmp_path / "mcp").iterdir()) == []
@@ -103,7 +103,7 @@ def test_a_file_over_the_cap_is_neither_read_nor_written(
 def test_the_oldest_go_past_the_cap_on_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue_module, "MAX_FILES", 3)
+    monkeypatch.setattr(tool_registry, "MAX_FILES", 3)
     catalogue = Catalogue(tmp_path / "mcp")
     for n in range(6):
         catalogue.write(dataclasses.replace(CONFIG, cwd=str(n)), TOOLS)
@@ -138,7 +138,7 @@ def test_a_changed_definition_has_another_digest() -> None:
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda b: b.decode("latin-1")))
 def test_no_file_content_raises(text: str) -> None:
     try:
-        catalogue_module._parse(text.encode())  # pyright: ignore[reportPrivateUsage]
+        tool_registry._parse(text.encode())  # pyright: ignore[reportPrivateUsage]
     except (ValueError, RecursionError):
         return
-    assert json.loads(text)["version"] == catalogue_module.VERSION
+    assert json.loads(text)["version"] == tool_registry.VERSION

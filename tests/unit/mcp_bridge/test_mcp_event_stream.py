@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bridge.protocol.inbound_filter import InboundFilter
-from mcp_bridge.transports.event_stream import EventStream
+from mcp_bridge.protocol.messages import EventStream
 
 
 class Chunks(httpx2.AsyncByteStream):

@@ -15,7 +15,7 @@ from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import OAuthMetadata
 
 from mcp_bridge import OAuth, ServerConfig, ServerUnavailable
-from mcp_bridge.security.addresses import is_public
+from mcp_bridge.security.policy import is_public
 from mcp_bridge.transports.oauth import JudgedTransport, SignInRequests
 
 REMOTE = ServerConfig("files", transport="http", url="https://files.example/mcp")

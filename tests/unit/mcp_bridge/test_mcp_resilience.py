@@ -16,7 +16,7 @@ from mcp_bridge import CallProgressed, Question, ToolInfo
 from mcp_bridge.connection.connection import Backoff, CircuitBreaker
 from mcp_bridge.connection.server_session import PROGRESS_GAP_S, progress_reporter
 from mcp_bridge.core.elicitation import answer_fits
-from mcp_bridge.core.status import BridgeEvent
+from mcp_bridge.core.tools import BridgeEvent
 from mcp_bridge.protocol.elicitation_handler import UnaskableError, question_of
 
 TOOL = ToolInfo("house__clean", "house", "clean", "", {})

@@ -11,8 +11,7 @@ from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from mcp_bridge import parse_servers
-from mcp_bridge.config.entry_model import KNOWN_KEYS
-from mcp_bridge.config.schema import FILE, schema, written
+from mcp_bridge.config.entry_model import FILE, KNOWN_KEYS, schema, written
 from tests.stand_ins.server_faults import fault_in
 from tests.unit.mcp_bridge.test_mcp_config import SERVERS
 
@@ -26,7 +25,7 @@ def fits(document: Any) -> bool:
 
 def test_the_file_is_what_the_code_says() -> None:
     assert FILE.read_text(encoding="utf-8") == written(), (
-        "run: python -m mcp_bridge.config.schema > mcp_bridge/mcp_servers.schema.json"
+        "run: python -m mcp_bridge.config.entry_model > mcp_bridge/mcp_servers.schema.json"
     )
     Draft202012Validator.check_schema(schema())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp_types import ListToolsResult
 from mcp_types.methods import validate_server_result
 
-from mcp_bridge.core.limits import Limits
+from mcp_bridge.core.server_config import Limits
 from mcp_bridge.protocol.messages import read_message
 from mcp_bridge.protocol.tool_listing import (
     MAX_PAGE_BYTES,

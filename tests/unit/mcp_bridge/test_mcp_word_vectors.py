@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.weights import MINILM
-from mcp_bridge.embedding import MiniLM, word_vectors
-from mcp_bridge.embedding.word_vectors import MAX_CHARS, embed
+from mcp_bridge.embedding import MiniLM
+from mcp_bridge.embedding.semantic_index import MAX_CHARS, embed_words, word_table
 from tests.stand_ins.cached_weights import cached
 
 
 def near(one: str, other: str) -> float:
-    first, second = embed([one, other])
+    first, second = embed_words([one, other])
     return float(first @ second)
 
 
@@ -33,17 +33,17 @@ def test_texts_are_near_that_mean_the_like(said: str, meant: str, other: str) ->
 
 
 def test_a_text_without_a_known_word_has_no_direction() -> None:
-    assert not embed(["", "…", "zzqx"]).any()
+    assert not embed_words(["", "…", "zzqx"]).any()
 
 
 def test_words_behind_the_cap_are_not_read() -> None:
-    one, other = embed(["lamp" + " " * MAX_CHARS, "lamp" + " " * MAX_CHARS + "music"])
+    one, other = embed_words(["lamp" + " " * MAX_CHARS, "lamp" + " " * MAX_CHARS + "music"])
     assert np.array_equal(one, other)
 
 
 @given(st.lists(st.text(max_size=60), max_size=4))
 def test_every_text_has_a_row_of_unit_length_or_of_zeros(texts: list[str]) -> None:
-    lengths = np.linalg.norm(embed(texts), axis=1)
+    lengths = np.linalg.norm(embed_words(texts), axis=1)
     assert all(abs(length - 1) < 1e-5 or length == 0 for length in lengths)
 
 
@@ -51,6 +51,6 @@ def test_every_text_has_a_row_of_unit_length_or_of_zeros(texts: list[str]) -> No
 def test_words_stand_to_each_other_as_the_model_has_them() -> None:
     words = ["lamp", "light", "music", "song", "taxi", "train", "weather", "rain", "alarm", "clock"]
     full = asyncio.run(MiniLM(cached(MINILM)).embed(words))
-    table = embed(words)
+    table = embed_words(words)
     assert np.corrcoef((full @ full.T).ravel(), (table @ table.T).ravel())[0, 1] > 0.9
-    assert len(word_vectors.table()[0]) == 16_000
+    assert len(word_table()[0]) == 16_000

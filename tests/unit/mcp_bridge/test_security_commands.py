@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from mcp_bridge import ServerConfig, parse_servers
 from mcp_bridge.core.errors import ServerUnavailable
 from mcp_bridge.core.server_config import ALLOWANCES
-from mcp_bridge.security.launcher_table import LAUNCHERS, Named, read
 from mcp_bridge.security.policy import char_for_batch_file, is_data, judge, objections
-from mcp_bridge.security.programs import is_tool, plain_name
+from mcp_bridge.security.programs import LAUNCHERS, Named, is_tool, plain_name, read
 from mcp_bridge.transports.process import spawn
 from tests.stand_ins.server_faults import fault_in
 from tests.stand_ins.variables import DANGEROUS, ORDINARY

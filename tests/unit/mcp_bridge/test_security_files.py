@@ -46,10 +46,10 @@ from mcp_bridge import ConfigError, NewTools, Pins, ServerConfig, load_servers
 from mcp_bridge.core.files import replace_file
 from mcp_bridge.core.server_config import is_loopback
 from mcp_bridge.core.tools import ToolDefinition
-from mcp_bridge.security import ownership, pin_file
-from mcp_bridge.security.addresses import plain_text, same_origin
+from mcp_bridge.security import ownership
 from mcp_bridge.security.ownership import fault, writers
-from mcp_bridge.security.pins import VettedTools
+from mcp_bridge.security.pins import MAX_FILE_BYTES, MAX_TOOLS, VettedTools
+from mcp_bridge.security.policy import plain_text, same_origin
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="Windows keeps no owner and mode like these")
 
@@ -556,7 +556,7 @@ def test_a_full_disk_loses_nothing_and_is_told(
 
     pins = pinned(tmp_path, READ)
     with monkeypatch.context() as disk:
-        disk.setattr(pin_file, "replace_file", full)
+        disk.setattr("mcp_bridge.security.pins.replace_file", full)
         pins.vet(CONFIG, [READ, WRITE])
         pins.write()
         found = pins.vet(CONFIG, [READ, WRITE])
@@ -579,16 +579,16 @@ def test_whatever_tools_are_called_they_are_kept_or_held(rows: list[tuple[str, s
 
 def test_the_most_tools_with_the_longest_names_fit_the_file(tmp_path: Path) -> None:
     def listed(words: str) -> list[ToolDefinition]:
-        names = [f"{number:04}".rjust(64, '"') for number in range(pin_file.MAX_TOOLS)]
+        names = [f"{number:04}".rjust(64, '"') for number in range(MAX_TOOLS)]
         return [ToolDefinition(name, words * 1_000, {}) for name in names]
 
     before, after = listed("\U0001f600"), listed("\U0001f601")
     pinned(tmp_path, *before)
     pins = pinned(tmp_path, *after)
-    assert len(pins.vet(CONFIG, after).held) == pin_file.MAX_TOOLS
+    assert len(pins.vet(CONFIG, after).held) == MAX_TOOLS
     (file,) = tmp_path.glob("*.json")
-    assert file.stat().st_size <= pin_file.MAX_FILE_BYTES
-    assert len(Pins(tmp_path).waiting()) == pin_file.MAX_TOOLS
+    assert file.stat().st_size <= MAX_FILE_BYTES
+    assert len(Pins(tmp_path).waiting()) == MAX_TOOLS
     assert "cannot be kept" in pins.vet(CONFIG, [READ]).held["read"]
 
 

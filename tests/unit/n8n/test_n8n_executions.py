@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from n8n.calls.call import MAX_CAUSE_CHARS, AnsweredCall, FailureCause, cause_of, slowest_runs
-from n8n.core.api_client import ApiClient
+from n8n.core.http import ApiClient
 from tests.unit.n8n.test_n8n_results import TOOL
 
 DATE = "Sat, 21 Nov 2026 20:49:11 GMT"

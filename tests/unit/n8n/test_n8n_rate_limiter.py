@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n8n.core.api_client import MAX_REQUESTS, WINDOW_S, RateLimiter
+from n8n.core.http import MAX_REQUESTS, WINDOW_S, RateLimiter
 
 
 class Clock:

@@ -14,11 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from n8n.calls.call import BasicAuth, HeaderAuth, JwtAuth, auth_headers, build_request, call_webhook
-from n8n.calls.results import MAX_ERROR_CHARS, MAX_SPOKEN_CHARS, CallResult, read_reply
+from n8n.calls.results import (
+    MAX_ERROR_CHARS,
+    MAX_SPOKEN_CHARS,
+    PAGE_CHARS,
+    CallResult,
+    read_reply,
+    text_of_html,
+)
 from n8n.core.errors import N8nError
 from n8n.core.http import HttpResponse
 from n8n.core.json_values import CONTAINERS_MAX, LONG_BYTES, parse_json
-from n8n.core.text import PAGE_CHARS, text_of_html
 from n8n.core.workflow_tool import WorkflowTool
 
 T = TypeVar("T")

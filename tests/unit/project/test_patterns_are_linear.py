@@ -23,7 +23,7 @@ from caal_node.toolsets import calculator as calculator_toolset
 from caal_node.toolsets import lists
 from caal_node.toolsets.calculator import arithmetic
 from caal_node.toolsets.lists.markdown_list import items_of
-from mcp_bridge.security import launcher_table, programs
+from mcp_bridge.security import programs
 from tests.stand_ins.pattern_work import (
     MUCH_S,
     Found,
@@ -59,8 +59,8 @@ MADE: Final[Mapping[str, Made]] = {
     "caal_node.toolsets.calendar.ics_events._has_zone": {"name": "Europe/Berlin"},
     "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob": {"glob": "*a*b*[cd]?"},
     "mcp_bridge.discovery.bm25.Vocabulary.__init__": _kept_by_modules,
-    "mcp_bridge.security.launcher_table._option": lambda: [
-        re.compile(each.shapes) for each in launcher_table.LAUNCHERS.values()
+    "mcp_bridge.security.programs._option": lambda: [
+        re.compile(each.shapes) for each in programs.LAUNCHERS.values()
     ],
     "n8n.discovery.nodes._without_taken_apart": {"name": "body"},
     "n8n.discovery.nodes.mentions": {
@@ -75,7 +75,7 @@ USED: Final = {
     "caal_node.policy.rule.AnyOf.__init__()": ("fullmatch",),
     "caal_node.tts_text.markdown_blocks._FORMULAS": ("match",),
     "mcp_bridge.discovery.tool_search.ToolFinder._matching_glob:481": ("match",),
-    "mcp_bridge.security.launcher_table.PATTERNS": ("fullmatch",),
+    "mcp_bridge.security.programs.PATTERNS": ("fullmatch",),
 }
 """How patterns are used that are kept in a container or an object."""
 
@@ -94,7 +94,7 @@ BOUNDED: Final = {
 
 EXCUSED: Final = {
     "caal_node.policy.rule._TOKEN": 'what is behind the last "]" is kept from it',
-    "mcp_bridge.config.variables._FORM": "a form that has no end is refused, and is the last",
+    "mcp_bridge.config.server_entry._FORM": "a form that has no end is refused, and is the last",
 }
 
 

@@ -17,14 +17,7 @@ from pydantic import SecretStr, ValidationError
 from caal_node.core.errors import InvalidArguments, ToolBroke, ToolFailure
 from caal_node.toolsets.base import BASE, ToolsetServices
 from caal_node.toolsets.calendar import Calendar
-from caal_node.toolsets.calendar.calendar_event import (
-    CalendarEvent,
-    said_day,
-    said_span,
-    said_time,
-    said_times,
-)
-from caal_node.toolsets.calendar.ics_events import TooManyEvents
+from caal_node.toolsets.calendar.ics_events import CalendarEvent, TooManyEvents
 from caal_node.toolsets.calendar.ics_process import BYTES_MAX
 from caal_node.toolsets.calendar.known_calendars import CalendarOptions, FoundEvents
 from caal_node.toolsets.calendar.toolset import (
@@ -34,6 +27,10 @@ from caal_node.toolsets.calendar.toolset import (
     free_or_not,
     gaps_in,
     repetition_in,
+    said_day,
+    said_span,
+    said_time,
+    said_times,
 )
 from caal_node.toolsets.when import When
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from caal_node.core.errors import ToolBroke
 from caal_node.models import child_process
 from caal_node.toolsets.calendar import ics_events, ics_process
-from caal_node.toolsets.calendar.calendar_event import CalendarEvent
 from caal_node.toolsets.calendar.ics_events import (
+    CalendarEvent,
     NewEvent,
     TooManyEvents,
     blocks_in,

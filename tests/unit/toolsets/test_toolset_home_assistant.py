@@ -28,7 +28,7 @@ from caal_node.toolsets import http_service
 from caal_node.toolsets.home_assistant import (
     HomeAssistant,
     HomeAssistantOptions,
-    websocket_link,
+    links,
 )
 from caal_node.toolsets.home_assistant.devices import (
     DEVICES_MAX,
@@ -47,14 +47,16 @@ from caal_node.toolsets.home_assistant.devices import (
     read_states,
     too_talkative,
 )
-from caal_node.toolsets.home_assistant.mcp_link import ROW_CHARS_MAX, home_of_context, intent_of
+from caal_node.toolsets.home_assistant.links import (
+    MESSAGES_MAX,
+    ROW_CHARS_MAX,
+    _WebsocketLink,  # pyright: ignore[reportPrivateUsage]
+    home_of_context,
+    intent_of,
+)
 from caal_node.toolsets.home_assistant.naming import Ambiguous, NotFound, find
 from caal_node.toolsets.home_assistant.spoken_states import records, sentence, which_sentence
 from caal_node.toolsets.home_assistant.values import Unfit, is_settable, order_for
-from caal_node.toolsets.home_assistant.websocket_link import (
-    MESSAGES_MAX,
-    _WebsocketLink,  # pyright: ignore[reportPrivateUsage]
-)
 from caal_node.toolsets.http_service import let_go, read_object
 from tests.stand_ins.home_assistant_stand_in import recorded
 
@@ -670,7 +672,7 @@ async def test_an_order_is_judged_by_what_is_said_of_its_own_devices(
             return event(c={"light.b": {"+": {"s": str(number)}}})
         return event(c={"light.a": {"+": {"s": "on"}}})
 
-    monkeypatch.setattr(websocket_link, "is_done", is_done_counted)
+    monkeypatch.setattr(links, "is_done", is_done_counted)
     socket: Any = Socket(of_others, 0)
     link = _WebsocketLink(socket)
     link._allowed = frozenset({"light.a", "light.b"})  # pyright: ignore[reportPrivateUsage]
