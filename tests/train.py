@@ -26,6 +26,9 @@ LEAST: Final = 2
 """Sentences that an n-gram has to stand in."""
 STEPS: Final = 127
 """Steps between a weight of nothing and the largest."""
+NOTHING: Final = 3
+"""Steps up to which a weight is left out: a file is a third smaller, and no held-out sentence is
+judged worse."""
 
 BALANCED: Final[Mapping[Task, str | None]] = {
     "clause": "balanced",
@@ -57,6 +60,7 @@ def train(task: Task, known: Sequence[Sentence]) -> Judge:
     weights = np.asarray(learner.coef_[order].T, dtype=np.float64)
     largest = np.abs(weights).max(axis=0)
     whole = np.round(weights / largest * STEPS).astype(np.int8)
+    whole[np.abs(whole) <= NOTHING] = 0
     scale = (largest / STEPS).astype(np.float32)
     bias = learner.intercept_[order].astype(np.float32)
     return Judge(labels, whole, scale, bias, source_of(known))
@@ -67,7 +71,7 @@ def source_of(known: Sequence[Sentence]) -> str:
     read = [[*map(int, ngrams(sentence.text))] for sentence in known]
     labels = [sentence.label for sentence in known]
     return sha256(
-        repr((read, labels, BUCKETS, SLACK, LEAST, STEPS, BALANCED)).encode()
+        repr((read, labels, BUCKETS, SLACK, LEAST, STEPS, NOTHING, BALANCED)).encode()
     ).hexdigest()[:16]
 
 

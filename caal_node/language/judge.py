@@ -7,7 +7,7 @@ from the sentences in tests/data/sentences.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, Literal, Self, TypeAlias
@@ -16,18 +16,24 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-# A text as numbers that a linear model reads: its words and letters, one to five in a row, hashed.
+# A text as numbers that a linear model reads, hashed: its words and letters, one to five in a row,
+# and the words of its shape, which has the short words and the endings of the others: "i've -ed the
+# -ps" of "I've switched the lamps".
 #
 # The numbers are made alike where a model is trained and where it is used, so a change here makes
 # every weights file wrong: `tests/unit/language/test_language.py` says so.
 
-BUCKETS: Final = 1 << 15
+BUCKETS: Final = 1 << 16
 """Numbers there are. Two n-grams that share one are told apart by the others around them."""
 READ_CHARS: Final = 400
 """Characters of a text that are read: half a minute of speech."""
 WORDS: Final = range(1, 4)
 LETTERS: Final = range(2, 6)
-"""How many words or letters stand in one n-gram."""
+SHAPES: Final = range(2, 5)
+"""How many words, letters or words of the shape stand in one n-gram."""
+SHORT: Final = 4
+ENDING: Final = 2
+"""Letters of a word that a shape has as it is, and letters of any other's ending."""
 _TOKEN: Final = re.compile(r"[^\W\d]+(?:'[^\W\d]+)*|\d+|[?!.,;:…\"“”„«»]")
 _ALIKE: Final = str.maketrans({"’": "'", "‘": "'", "`": "'", "ß": "ss"})
 _KNOWN_WORDS: Final = 4_096
@@ -40,14 +46,18 @@ def ngrams(text: str) -> NDArray[np.int64]:
     """
     plain = text[:READ_CHARS].translate(_ALIKE).lower()
     words = ["^", *("0" if token[0].isdigit() else token for token in _TOKEN.findall(plain)), "$"]
-    found = {
-        _number(" ".join(words[at : at + length]))
-        for length in WORDS
-        for at in range(len(words) - length + 1)
-    }
+    shape = [word if len(word) <= SHORT else f"-{word[-ENDING:]}" for word in words]
+    found = {*_runs("", words, WORDS), *_runs("~", shape, SHAPES)}
     for word in words:
         found.update(_letters(word))
     return np.fromiter(sorted(found), dtype=np.int64, count=len(found))
+
+
+def _runs(mark: str, words: Sequence[str], lengths: range) -> Iterator[int]:
+    """Yield the numbers of the words that stand in a row."""
+    for length in lengths:
+        for at in range(len(words) - length + 1):
+            yield _number(mark + " ".join(words[at : at + length]))
 
 
 @lru_cache(_KNOWN_WORDS)
