@@ -92,7 +92,7 @@ def test_the_package_has_learned_from_the_sentences_as_they_are(task: Task) -> N
     """Run `python -m tests.train TASK --keep` where this fails."""
     known = sentences(task)
     judge = judge_of(task)
-    assert judge.source == source_of(known)
+    assert judge.source == source_of(task, known)
     right = sum(label == sentence.label for sentence, label, _ in judged(judge, known))
     assert right / len(known) > 0.97
 
