@@ -26,12 +26,6 @@ LEAST: Final = 2
 """Sentences that an n-gram has to stand in."""
 STEPS: Final = 127
 """Steps between a weight of nothing and the largest."""
-SHAPED: Final[frozenset[Task]] = frozenset({"clause"})
-"""Whose judge reads the shape of a sentence: what a clause does shows in it, and the other judges
-gain nothing."""
-NOTHING: Final = 3
-"""Steps up to which a weight of such a judge is left out: its file is a third smaller, and no
-held-out sentence is judged worse."""
 
 BALANCED: Final[Mapping[Task, str | None]] = {
     "clause": "balanced",
@@ -48,14 +42,12 @@ def train(task: Task, known: Sequence[Sentence]) -> Judge:
     from scipy.sparse import csr_matrix  # pyright: ignore[reportMissingTypeStubs]
     from sklearn.linear_model import LogisticRegression  # pyright: ignore
 
-    shape = task in SHAPED
-    size = BUCKETS * 2 if shape else BUCKETS
-    rows = [ngrams(sentence.text, shape=shape) for sentence in known]
+    rows = [ngrams(sentence.text) for sentence in known]
     counts = Counter(int(number) for row in rows for number in row)
-    kept = np.array([counts[number] >= LEAST for number in range(size)])
+    kept = np.array([counts[number] >= LEAST for number in range(BUCKETS)])
     ends = np.cumsum([0, *(len(row) for row in rows)])
     values = np.concatenate([kept[row] / np.sqrt(len(row)) for row in rows])
-    matrix = cast("Any", csr_matrix)((values, np.concatenate(rows), ends), (len(rows), size))
+    matrix = cast("Any", csr_matrix)((values, np.concatenate(rows), ends), (len(rows), BUCKETS))
     learner = cast("Any", LogisticRegression)(
         C=SLACK, max_iter=2_000, class_weight=BALANCED.get(task)
     )
@@ -65,20 +57,18 @@ def train(task: Task, known: Sequence[Sentence]) -> Judge:
     weights = np.asarray(learner.coef_[order].T, dtype=np.float64)
     largest = np.abs(weights).max(axis=0)
     whole = np.round(weights / largest * STEPS).astype(np.int8)
-    if shape:
-        whole[np.abs(whole) <= NOTHING] = 0
     scale = (largest / STEPS).astype(np.float32)
     bias = learner.intercept_[order].astype(np.float32)
-    return Judge(labels, whole, scale, bias, source_of(task, known))
+    return Judge(labels, whole, scale, bias, source_of(known))
 
 
-def source_of(task: Task, known: Sequence[Sentence]) -> str:
+def source_of(known: Sequence[Sentence]) -> str:
     """Return a checksum of sentences and of how they are read and learned."""
-    shape = task in SHAPED
-    read = [[*map(int, ngrams(sentence.text, shape=shape))] for sentence in known]
+    read = [[*map(int, ngrams(sentence.text))] for sentence in known]
     labels = [sentence.label for sentence in known]
-    learned = read, labels, BUCKETS, SLACK, LEAST, STEPS, BALANCED, *([NOTHING] if shape else [])
-    return sha256(repr(learned).encode()).hexdigest()[:16]
+    return sha256(
+        repr((read, labels, BUCKETS, SLACK, LEAST, STEPS, BALANCED)).encode()
+    ).hexdigest()[:16]
 
 
 def judged(judge: Judge, asked: Sequence[Sentence]) -> list[tuple[Sentence, str, float]]:

