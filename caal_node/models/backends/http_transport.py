@@ -455,7 +455,7 @@ class HttpTransport:
                         return await client.send(request, stream=True)
                     except _HUNG_UP:
                         # A server may close a connection that it had kept, just as it is used
-                        # again (llama.cpp does behind a long prompt). A new one is another matter.
+                        # again (seen with llama.cpp). A new one that is closed is an error.
                         if connected:
                             raise
         except _HUNG_UP as error:

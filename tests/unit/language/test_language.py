@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from caal_node.language.judge import BUCKETS, READ_CHARS, Judge, Task, judge_of, ngrams
-from tests.labelled_sentences import LABELS, Sentence, sentences
+from tests.labelled_sentences import HARDER, LABELS, Sentence, sentences
 from tests.train import judged, source_of, train
 
 TASKS = cast("tuple[Task, ...]", get_args(Task))
@@ -97,11 +97,18 @@ def test_the_package_has_learned_from_the_sentences_as_they_are(task: Task) -> N
     assert right / len(known) > 0.97
 
 
-@pytest.mark.parametrize(("task", "least"), [("clause", 0.85), ("request", 0.8), ("answer", 0.87)])
+@pytest.mark.parametrize(
+    ("task", "harder", "least"),
+    [
+        *(("clause", False, 0.85), ("request", False, 0.84), ("answer", False, 0.87)),
+        *(("clause", True, 0.83), ("request", True, 0.77)),
+    ],
+)
 def test_what_nobody_has_read_is_judged_about_as_well_as_the_docs_say(
-    task: Task, least: float
+    task: Task, harder: bool, least: float
 ) -> None:
-    held_out = sentences(task, held_out=True)
+    asked = sentences(task, held_out=True)
+    held_out = [each for each in asked if (each.topic in HARDER) == harder]
     right = sum(label == sentence.label for sentence, label, _ in judged(judge_of(task), held_out))
     assert right / len(held_out) >= least
 
