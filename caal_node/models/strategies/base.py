@@ -221,15 +221,48 @@ def _in_request(question: Question) -> tuple[ToolSchema, ...]:
 _WORDS: Final = (TextDelta, ReasoningDelta)
 
 
-class _NativeReader(ReplyReader):
+class _JudgedReader(ReplyReader):
+    """Reads a reply whose calls are judged, and left out where it may only speak."""
+
+    def __init__(
+        self,
+        question: Question,
+        *,
+        in_thinking: bool = False,
+        as_said: bool = False,
+        tools: tuple[ToolSchema, ...] | None = None,
+    ) -> None:
+        super().__init__(question, in_thinking=in_thinking, tools=tools)
+        self._speech_only = question.speech_only
+        self._said = False
+        self._judge = CallJudge(question, as_said=as_said, trusted=not question.small_model)
+
+    def finish(self) -> list[Event]:
+        events = super().finish()
+        if not self._speech_only:
+            events += self._judge.closing()
+        elif not self._said:
+            events += self._judge.instead()  # It called again.
+        return events
+
+    def _judged(self, events: list[Event]) -> list[Event]:
+        judged = self._judge.judged(events)
+        self.doubt = self.doubt or self._judge.doubt
+        self.unwanted = frozenset(self._judge.unwanted)
+        return judged
+
+    def _speech_of(self, events: list[Event]) -> list[Event]:
+        speech = only_speech(events)
+        self._said |= any(isinstance(e, TextDelta) and e.text.strip() for e in speech)
+        return speech
+
+
+class _NativeReader(_JudgedReader):
     def __init__(self, question: Question) -> None:
         is_carried = question.head is not None
         tools = with_carrier(question.tools) if is_carried else None
         super().__init__(question, in_thinking=question.in_thinking, tools=tools)
         self._carried = CarriedCalls(question.tools.schemas) if is_carried else None
-        self._speech_only = question.speech_only
-        self._said = False
-        self._judge = CallJudge(question, as_said=False, trusted=not question.small_model)
         self._events: list[Event] = []
         self._calls = CallBuilder(
             ToolIndex.from_schemas(question.tools.schemas), self._events.append, "native_"
@@ -254,14 +287,6 @@ class _NativeReader(ReplyReader):
         self._events.clear()
         return self._allowed(events)
 
-    def finish(self) -> list[Event]:
-        events = super().finish()
-        if not self._speech_only:
-            events += self._judge.closing()
-        elif not self._said:
-            events += self._judge.instead()  # It called again.
-        return events
-
     def _allowed(self, events: list[Event]) -> list[Event]:
         if not self._speech_only and all(isinstance(event, _WORDS) for event in events):
             return events
@@ -269,13 +294,8 @@ class _NativeReader(ReplyReader):
             events = self._carried.unwrapped(events)
         if self._speech_only:
             self._judge.judged(events)
-            events = only_speech(events)
-            self._said |= any(isinstance(e, TextDelta) and e.text.strip() for e in events)
-            return events
-        judged = self._judge.judged(events)
-        self.doubt = self.doubt or self._judge.doubt
-        self.unwanted = frozenset(self._judge.unwanted)
-        return judged
+            return self._speech_of(events)
+        return self._judged(events)
 
 
 # Whether a model that is asked by text may still call in a turn, and the reader that holds it to
@@ -307,7 +327,7 @@ def may_call(question: Question) -> bool:
     return question.may_call and not over
 
 
-class LimitedReader(ReplyReader):
+class LimitedReader(_JudgedReader):
     """Reads a reply whose calls are text, and leaves the calls out where none may be made.
 
     `as_said` leaves out arguments that nobody said, as a schema makes a model write some. Elsewhere
@@ -322,31 +342,14 @@ class LimitedReader(ReplyReader):
         in_thinking: bool = False,
         as_said: bool = False,
     ) -> None:
-        super().__init__(question, in_thinking=in_thinking)
+        super().__init__(question, in_thinking=in_thinking, as_said=as_said)
         self._may_call = may_call(question) and not speech_only
-        self._speech_only = question.speech_only
-        self._said = False
         self._payload = question.limits.payload
-        self._judge = CallJudge(question, as_said=as_said, trusted=not question.small_model)
 
     def _allowed(self, events: list[Event]) -> list[Event]:
         # What is too long is not looked at any closer.
         if not self._may_call:
             if self._speech_only:
                 self._judge.judged([of_allowed_size(event, self._payload) for event in events])
-            events = only_speech(events)
-            self._said |= any(isinstance(e, TextDelta) and e.text.strip() for e in events)
-            return events
-        sized = [of_allowed_size(event, self._payload) for event in events]
-        judged = self._judge.judged(sized)
-        self.doubt = self.doubt or self._judge.doubt
-        self.unwanted = frozenset(self._judge.unwanted)
-        return judged
-
-    def finish(self) -> list[Event]:
-        events = super().finish()
-        if not self._speech_only:
-            events += self._judge.closing()
-        elif not self._said:
-            events += self._judge.instead()  # It called again.
-        return events
+            return self._speech_of(events)
+        return self._judged([of_allowed_size(event, self._payload) for event in events])
