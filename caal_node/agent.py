@@ -421,6 +421,11 @@ class CaalAgent(Agent):
             items = (*items, UserItem(words))
         return self._prompt_builder.first_question(items, tools)
 
+    def is_cut_behind(self, answer: str) -> bool:
+        """Say whether the next words cut the conversation that the model reads, once it has
+        `answer` at its end. What came between its last request and the answer is not counted."""
+        return self._prompt_builder.is_cut_behind(answer)
+
     def choose_front(self, context: int | None) -> None:
         """Choose the tools that every prompt begins with, as a session does with its model.
 

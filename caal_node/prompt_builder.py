@@ -226,6 +226,10 @@ class PromptBuilder:
         samples = self._on_demand.samples(offered, question.head, self.examples())
         return replace(question, tools=samples)
 
+    def is_cut_behind(self, answer: str) -> bool:
+        """Say whether what is said next cuts the conversation, once it has `answer` at its end."""
+        return self._context.is_cut_behind(answer)
+
     def web_search(self, question: Question, tools: Sequence[llm.Tool]) -> Sequence[ToolSchema]:
         """Return the tools among which the web's is, for replies that cannot know an answer."""
         if self._on_demand is None or question.head is None:

@@ -63,7 +63,7 @@ from caal_node.room.hearing import Hearing
 from caal_node.room.hooks import CallbackQueue, HookNotifier, Hooks
 from caal_node.room.other_participants import close_to_others, keep_job_alive
 from caal_node.room.presence import EventListener, Presence, ToolOrigin
-from caal_node.room.read_ahead import NOT_YET_SAID, ReadAhead
+from caal_node.room.read_ahead import ReadAhead
 from caal_node.room.spoken_text import redacted, speakable, watched, without_markdown
 from caal_node.speech.wake_word import WakeWord
 from caal_node.telemetry.metrics import request_of, session_metrics
@@ -103,6 +103,8 @@ class ServedAgent(Protocol):
     def on_tools(self) -> AgentTools: ...
 
     def first_question(self, words: str | None = None) -> Question: ...
+
+    def is_cut_behind(self, answer: str) -> bool: ...
 
     async def spoken_names(self) -> list[str]: ...
 
@@ -437,12 +439,10 @@ class SessionServices:
         if isinstance(model := self._agent.model, LLM):
             await model.read_ahead(replace(self._agent.first_question(words), references=()))
 
-    def is_cut_next(self) -> bool:
+    def is_cut_behind(self, answer: str) -> bool:
         """Say whether the next words cut the conversation that a model of ours is asked about."""
         with suppress(TypeError):  # an agent without a model may still announce something
-            if isinstance(self._agent.model, LLM):
-                now = self._agent.first_question().items
-                return self._agent.first_question(NOT_YET_SAID).items[: len(now)] != now
+            return isinstance(self._agent.model, LLM) and self._agent.is_cut_behind(answer)
         return False
 
     def _emit_sentence(self, sentence: str) -> None:

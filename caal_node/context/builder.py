@@ -27,7 +27,7 @@ from caal_node.context.window import (
     Window,
     WindowLimits,
 )
-from caal_node.core.items import Item, ToolsItem, UserItem, WindowItem
+from caal_node.core.items import AssistantItem, Item, ToolsItem, UserItem, WindowItem
 
 MAX_TURNS: Final = 20
 """Turns of a window. Small models lose the thread in longer histories."""
@@ -73,6 +73,8 @@ class ContextBuilder:
         """Whether another limit would cut the conversation elsewhere, and have all of it read
         again: it was cut, or its server found it too long."""
         self._is_tightened = False
+        self._left: int | None = None
+        """Tokens that the last window had left before the next words cut it."""
         self._data = data if data is not None else ToolDataCache()
         self._pairing: Final = Pairing()
         self._cutter: Final = Cutter()
@@ -112,8 +114,13 @@ class ContextBuilder:
         limits = WindowLimits(self._max_turns, self._max_tokens, tools_tokens, self._talk)
         window = self._cutter.cut(history, limits)
         self._is_settled = self._is_tightened or window.cut_at is not None
+        self._left = window.left
         message = self._data_message(history, window)
         return (*window.head, *((message,) if message else ()), *window.kept)
+
+    def is_cut_behind(self, answer: str) -> bool:
+        """Say whether the next words cut the last window, once it has `answer` at its end."""
+        return self._left is not None and item_tokens(AssistantItem(answer)) > self._left
 
     def tighten(
         self,

@@ -193,6 +193,8 @@ class Window:
     """The position, in the given items, of the item that caused the last cut."""
     data_tokens: int
     """Tokens left between `head` and `kept` for the data of dropped calls; 0 without any."""
+    left: int
+    """Tokens that may still come before the next words cut it; negative where they do anyway."""
 
 
 def cut(items: Sequence[WindowItem], limits: WindowLimits) -> Window:
@@ -246,6 +248,7 @@ class Cutter:
             dropped_ids=tuple(replay.dropped_ids),
             cut_at=None if replay.cut_at is None else len(head) + replay.cut_at,
             data_tokens=replay.reserved,
+            left=replay.left,
         )
 
 
@@ -313,6 +316,15 @@ class _Replay:
         copied.moved, copied.dropped = self.moved.copy(), self.dropped.copy()
         copied.dropped_ids = self.dropped_ids.copy()
         return copied
+
+    @property
+    def left(self) -> int:
+        """The tokens that may still come before the turn that begins next causes a cut."""
+        if len(self.turns) >= self._max_turns:
+            return -1
+        # The turn that the words follow on is kept, unless there is no room for them.
+        most = self._ahead if len(self.turns) > 1 else self._room - item_tokens(UserItem(""))
+        return most - self._total
 
     def add(self, position: int, item: WindowItem) -> None:
         tokens = item_tokens(item)

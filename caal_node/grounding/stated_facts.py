@@ -51,7 +51,7 @@ class StatedUnits:
 
     def rightly(self, clause: str) -> str:
         """Return the clause with its units corrected."""
-        if not self._is_readable or not self._found:
+        if not self._is_readable:
             return clause
         for figure in reversed(stated_in(clause).figures):
             if (right := self._unit_of(figure)) is not None:

@@ -15,8 +15,9 @@ import re
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from copy import copy
 from http import HTTPStatus
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, Final, cast
 
@@ -45,6 +46,7 @@ SAID_CHARS_MAX: Final = 32_768
 type, and paste."""
 _NUMBER: Final = re.compile(r"/fnc_(\d+)$")
 """How LiveKit ends the item id of a reply's calls."""
+_TYPE_OF: Final = attrgetter("type")
 _schemas: Final[weakref.WeakKeyDictionary[llm.Tool, ToolSchema]] = weakref.WeakKeyDictionary()
 """LiveKit builds a pydantic model for each method's schema: 0.4 ms a tool, every turn, for the
 same answer. A tool never changes; a reload makes new ones."""
@@ -63,27 +65,27 @@ class ItemsOfContext:
     """
 
     def __init__(self) -> None:
-        self._read: dict[str, tuple[tuple[object, ...], Item]] = {}
+        self._read: dict[str, tuple[object, object, Item]] = {}
 
     def read(self, chat_ctx: llm.ChatContext) -> tuple[Item, ...]:
         items: list[Item] = []
         known, self._read = self._read, {}
         for item in in_the_models_order(chat_ctx.items):
-            if isinstance(item, llm.ChatMessage):
-                texts = [part for part in item.content if isinstance(part, str)]
-                is_spoken = item.transcript_confidence is not None
-                shown = (item.type, item.role, is_spoken, *texts)
-            elif isinstance(item, llm.FunctionCall):
-                shown = (item.type, item.call_id, item.name, item.arguments)
-            elif isinstance(item, llm.FunctionCallOutput):
-                shown = (item.type, item.call_id, item.name, item.output, item.is_error)
+            # A day's conversation has thousands, of which all but the last few are as they were.
+            # LiveKit's items are pydantic's, for whose classes `isinstance` takes longest here.
+            if item.type == "message":
+                kind, shown = (item.role, item.transcript_confidence), item.content
+            elif item.type == "function_call":
+                kind, shown = item.name, (item.call_id, item.arguments)
+            elif item.type == "function_call_output":
+                kind, shown = item.name, (item.call_id, item.output, item.is_error)
             else:
                 continue
             read = known.get(item.id)
-            if read is None or read[0] != shown:
-                read = shown, _item(item)
+            if read is None or read[1] != shown or read[0] != kind:
+                read = kind, copy(shown), _item(item)
             self._read[item.id] = read
-            items.append(read[1])
+            items.append(read[2])
         return tuple(items)
 
 
@@ -151,9 +153,13 @@ def in_the_models_order(items: Iterable[llm.ChatItem]) -> list[llm.ChatItem]:
     model that asked for two things is answered in its own order here, and the prompt of the next
     turn begins as this one's did.
     """
-    ordered: list[llm.ChatItem] = []
+    items, ordered = list(items), list[llm.ChatItem]()
+    kinds = list(map(_TYPE_OF, items))
+    neighbours = list(pairwise(kinds))
+    if not any((kind, kind) in neighbours for kind in ("function_call", "function_call_output")):
+        return items
     position: dict[str, int] = {}
-    for _, run in groupby(items, key=attrgetter("type")):
+    for _, run in groupby(items, key=_TYPE_OF):
         found = list(run)
         if isinstance(found[0], llm.FunctionCall):
             calls = cast("list[llm.FunctionCall]", found)
@@ -246,12 +252,12 @@ class ClockSteps:
         now = self._wall()
         offset = now - self._steady()
         step, self._offset = offset - self._offset, offset
-        items = {id(item): item for context in contexts for item in context.items}
         if step < -STEP_S:
+            items = {id(item): item for context in contexts for item in context.items}
             for item in items.values():
                 if item.id in self._seen or item.created_at > now:
                     item.created_at += step - _MARGIN_S
             for context in contexts:
                 if not context.readonly:
                     context.items.sort(key=lambda item: item.created_at)
-        self._seen = {item.id for item in items.values()}
+        self._seen = {item.id for context in contexts for item in context.items}

@@ -19,7 +19,7 @@ import asyncio
 import logging
 from typing import Any, Final, Protocol
 
-from livekit.agents import AgentSession, ConversationItemAddedEvent
+from livekit.agents import AgentSession, ConversationItemAddedEvent, llm
 from livekit.agents.utils import aio
 
 from caal_node.core.errors import ModelError
@@ -46,8 +46,8 @@ class ReadsConversation(Protocol):
         """
         ...
 
-    def is_cut_next(self) -> bool:
-        """Say whether the next words cut the conversation."""
+    def is_cut_behind(self, answer: str) -> bool:
+        """Say whether the next words cut the conversation, which has `answer` at its end now."""
         ...
 
 
@@ -92,10 +92,13 @@ class ReadAhead:
     def _added(self, event: ConversationItemAddedEvent) -> None:
         """Begin anew where what was heard stands in the conversation now, and have what a cut
         leaves read behind an answer."""
-        role = getattr(event.item, "role", "")
-        if role == "assistant" and self._is_free and self._reader.is_cut_next():
+        item = event.item
+        if not isinstance(item, llm.ChatMessage):
+            return
+        answer = item.text_content or ""
+        if item.role == "assistant" and self._is_free and self._reader.is_cut_behind(answer):
             self._begin(NOT_YET_SAID)
-        if role != "user":
+        if item.role != "user":
             return
         self._segments.clear()
         self._heard = self._begun = ""

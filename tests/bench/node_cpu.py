@@ -1,11 +1,12 @@
 """What the node itself costs: CPU time of this process per turn, with fifty tools.
 
 Run: `python -m tests.bench.node_cpu [--turns 12] [--rounds 3]`. Every turn calls an instant tool,
-so it is two requests to the model, which is a process of its own. No room, no speech. Three agents
+so it is two requests to the model, which is a process of its own. No room, no speech. Four agents
 hold the same conversation:
 
 - CaalAgent on our LLM;
 - LiveKit's plain Agent on our LLM, which takes away the node: context, table, pipeline, presence;
+- a plain Agent on LiveKit's openai plugin, which is what one would have without us;
 - a plain Agent whose `llm_node` gives the reply without asking, which leaves LiveKit alone.
 """
 
@@ -17,11 +18,12 @@ import gc
 import json
 import statistics
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final
 
 from livekit.agents import Agent, AgentSession, ModelSettings, TurnHandlingOptions, llm
 from livekit.agents import function_tool as livekit_tool
+from livekit.plugins import openai
 
 from caal_node import CaalAgent
 from caal_node.config.settings import load_settings
@@ -94,16 +96,24 @@ def without_a_model() -> Agent:
     return WithoutAModel(instructions=read("system.md"), tools=plain_tools())
 
 
-AGENTS: Final = {
-    "CaalAgent, our LLM": caal,
-    "plain Agent, our LLM": plain,
-    "plain Agent, no model": without_a_model,
+def our_llm(url: str) -> llm.LLM[Any]:
+    return LLM("stand-in", "ollama", url, native_tools=True)
+
+
+def livekits_llm(url: str) -> llm.LLM[Any]:
+    return openai.LLM(model="stand-in", base_url=f"{url}/v1", api_key="none")
+
+
+AGENTS: Final[dict[str, tuple[Callable[[], Agent], Callable[[str], llm.LLM[Any]]]]] = {
+    "CaalAgent, our LLM": (caal, our_llm),
+    "plain Agent, our LLM": (plain, our_llm),
+    "plain Agent, LiveKit's openai plugin": (plain, livekits_llm),
+    "plain Agent, no model": (without_a_model, our_llm),
 }
 
 
-async def measured(agent: Agent, url: str, turns: int) -> list[float]:
+async def measured(agent: Agent, model: llm.LLM[Any], turns: int) -> list[float]:
     """CPU milliseconds of each turn; all threads of this process."""
-    model = LLM("stand-in", "ollama", url, native_tools=True)
     session: AgentSession[Any] = AgentSession(
         llm=model, vad=None, turn_handling=TurnHandlingOptions(turn_detection=None)
     )
@@ -129,15 +139,16 @@ async def bench(turns: int, rounds: int) -> None:
     spent: dict[str, list[float]] = {name: [] for name in AGENTS}
     async with obedient_model.served() as url:
         for _ in range(rounds):  # in turn, so that a busy moment of the machine meets all
-            for name, make in AGENTS.items():
-                spent[name] += await measured(make(), url, turns)
+            for name, (make, make_model) in AGENTS.items():
+                spent[name] += await measured(make(), make_model(url), turns)
     rows: list[tuple[object, ...]] = [
         (name, statistics.median(each), statistics.fmean(each), max(each))
         for name, each in spent.items()
     ]
-    whole, our_model, livekit = (statistics.median(each) for each in spent.values())
+    whole, our_model, plugin, livekit = (statistics.median(each) for each in spent.values())
     rows.append(("the node alone (first less second)", whole - our_model, "", ""))
-    rows.append(("all that is ours (first less third)", whole - livekit, "", ""))
+    rows.append(("all that is ours (first less fourth)", whole - livekit, "", ""))
+    rows.append(("LiveKit's openai plugin (third less fourth)", plugin - livekit, "", ""))
     title = f"CPU ms a turn (two requests, one tool call), 50 tools, {rounds} x {turns} turns"
     print_table(title, ("agent", "median", "mean", "worst"), rows)
 

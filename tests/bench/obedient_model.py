@@ -26,10 +26,11 @@ def told(tool: str, **arguments: Any) -> str:
 
 
 def obey(asked: Asked) -> Reply:
-    last = asked.json["messages"][-1]
+    said = asked.json["messages"]
+    last = said[-1]
     if last["role"] == "user" and last["content"].startswith("call "):
         _, tool, arguments = last["content"].split(" ", 2)
-        return [Call(tool, json.loads(arguments))]
+        return [Call(tool, json.loads(arguments), f"call_{len(said)}")]
     return [WORDS]
 
 

@@ -99,7 +99,7 @@ class Words:
     async def read(self, words: str) -> None:
         await self.talk.have_read(self.talk.question(AssistantItem(self.answer), UserItem(words)))
 
-    def is_cut_next(self) -> bool:
+    def is_cut_behind(self, answer: str) -> bool:
         return False
 
 

@@ -244,6 +244,25 @@ def test_requests_made_ahead_of_time_change_nothing(
         assert guessing.build(items) == plain.build(items)
 
 
+@tried(60)
+@given(grown(), limits_of)
+def test_it_is_known_behind_an_answer_whether_the_next_words_cut(
+    grown: Grown, limits: tuple[int, int]
+) -> None:
+    data = ToolDataCache()
+    remember(grown, data)
+    builder = ContextBuilder(*limits, data)
+    for length in grown.requests:
+        asked = builder.build(grown.items[:length])
+        if length == len(grown.items) or not isinstance(grown.items[length], AssistantItem):
+            continue
+        answer = grown.items[length]
+        assert isinstance(answer, AssistantItem)
+        is_cut = builder.is_cut_behind(answer.text)
+        following = builder.build([*grown.items[: length + 1], UserItem("")])
+        assert is_cut == (following[: len(asked)] != asked)
+
+
 @tried(100)
 @given(any_items, limits_of)
 def test_whatever_the_history_no_result_is_ever_alone(

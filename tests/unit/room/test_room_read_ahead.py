@@ -61,7 +61,7 @@ class Server:
         finally:
             self.running -= 1
 
-    def is_cut_next(self) -> bool:
+    def is_cut_behind(self, answer: str) -> bool:
         return self.cut_next
 
     async def end(self) -> None:
