@@ -274,7 +274,7 @@ class PromptBuilder:
             front,
             stream=stream or not at_hand,
             may_call=may_call,
-            limits=self._settings.text_limits,
+            limits=self._settings.tool_calls,
             judges_calls=self._switches.checks.needless_calls,
             references=self._references(items),
         )

@@ -20,7 +20,7 @@ START_UP = {
     "caal_node/config/file.py": {"from_file"},
     "caal_node/prompt_builder.py": {"instructions_of"},
     "caal_node/room/cue_files.py": {"load_wav"},
-    "caal_node/toolsets/base.py": {"_local_timezone"},
+    "caal_node/toolsets/base.py": {"_home_zone"},
     "caal_node/toolsets/installed.py": {"installed"},
     "caal_node/speech/local_models.py": {"_read_config"},
     "mcp_bridge/config/servers_file.py": {"_read"},

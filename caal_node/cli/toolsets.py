@@ -33,7 +33,7 @@ from caal_node.config.file import ENV_FILE, read_text
 from caal_node.config.setting_tables import ENABLED, TABLE, ToolsetTable
 from caal_node.config.settings import Settings, load_settings
 from caal_node.core.errors import CaalError, ConfigError
-from caal_node.toolsets.base import BASE, LOCAL_ZONE, ConfiguredToolset, ToolsetServices
+from caal_node.toolsets.base import BASE, ConfiguredToolset, ToolsetServices
 from caal_node.toolsets.installed import installed
 from caal_node.toolsets.registry import (
     checked,
@@ -378,7 +378,7 @@ def _made(
         )
     lines = before.lines if before else dict[str, str]()
     table = ToolsetTable(name, options, base=Path.cwd(), lines=lines)
-    toolset = made_of(table, ToolsetServices(timezone=settings.timezone or LOCAL_ZONE))
+    toolset = made_of(table, ToolsetServices())
     refuse_doubles([*_others_that_are_on(settings, name), toolset])
     return toolset
 

@@ -19,7 +19,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -302,6 +302,24 @@ def _require_speech(settings: Settings) -> None:
                 raise ConfigError(sentence(finding))
 
 
+METRICS_PORT: Final = "OTEL_EXPORTER_PROMETHEUS_PORT"
+"""OpenTelemetry's name for the port at which Prometheus fetches metrics."""
+PORT_MAX: Final = 65_535
+
+
+def metrics_port(env: Mapping[str, str]) -> int | None:
+    """Return the port of 127.0.0.1 at which metrics are served; None for no metrics.
+
+    Raises:
+        ConfigError: the variable is no port.
+    """
+    if not (given := env.get(METRICS_PORT, "").strip()):
+        return None
+    if len(given) <= len(str(PORT_MAX)) and given.isdecimal() and 1 <= int(given) <= PORT_MAX:
+        return int(given)
+    raise ConfigError(f"{METRICS_PORT}: {given[:20]} is no port; write a number such as 9464")
+
+
 def make_server(settings: Settings, *, always_free: bool) -> AgentServer:
     """Return the worker's server. With `always_free` it takes a room however busy the machine is.
 
@@ -310,8 +328,8 @@ def make_server(settings: Settings, *, always_free: bool) -> AgentServer:
     """
     secret = settings.livekit_api_secret
     counts: Path | None = None
-    if (port := settings.metrics_port) is not None:
-        require_port("127.0.0.1", port, "choose another in CAAL_METRICS_PORT")
+    if (port := metrics_port(os.environ)) is not None:
+        require_port("127.0.0.1", port, f"choose another in {METRICS_PORT}")
         make_private_folder(counts := worker_metrics(port))
     server = AgentServer(
         ws_url=settings.livekit_url,
@@ -321,7 +339,7 @@ def make_server(settings: Settings, *, always_free: bool) -> AgentServer:
         setup_fnc=load_models,
         load_fnc=(lambda: 0.0) if always_free else None,
         max_retry=TRIES,
-        prometheus_port=settings.metrics_port,
+        prometheus_port=port,
         prometheus_multiproc_dir=None if counts is None else str(counts),
     )
     server.rtc_session(entrypoint)

@@ -23,7 +23,7 @@ from caal_node.config.setting_tables import TABLE as TOOLSETS
 from caal_node.config.setting_tables import (
     Cues,
     Fallbacks,
-    TextLimits,
+    ToolCalls,
     Trace,
     is_short,
     switched,
@@ -92,7 +92,7 @@ _REMEDIES: Final = {
 _TABLES: Final = {
     "examples": "say and arguments",
     "redaction": "personal, patterns, paths, local_models and secret_shapes",
-    "text_limits": ", ".join(TextLimits.model_fields),
+    "tool_calls": ", ".join(ToolCalls.model_fields),
     "fallbacks": ", ".join(Fallbacks.model_fields),
     "cues": ", ".join(Cues.model_fields),
     "trace": ", ".join(Trace.model_fields),
@@ -365,12 +365,15 @@ REMOVED: Final[Mapping[str, Callable[[Any], Instead | str]]] = {
     "search_if_hedged": lambda value: _without("hedges", value),
     "text_protocol": lambda value: Instead("tool_calls", value),
     "server_runs_tools": lambda on: Instead("tool_calls", "server" if switched(on) else "auto"),
-    "text_iterations": lambda value: Instead("text_limits", {"replies": value}),
-    "text_calls": lambda value: Instead("text_limits", {"calls": value}),
-    "text_turn_calls": lambda value: Instead("text_limits", {"turn_calls": value}),
-    "text_payload": lambda value: Instead("text_limits", {"payload": value}),
-    "text_observation": lambda value: Instead("text_limits", {"observation": value}),
-    "text_seconds": lambda value: Instead("text_limits", {"seconds": value}),
+    "text_limits": lambda value: Instead(
+        "tool_calls", value, '; what CAAL_TOOL_CALLS was is "by" in it'
+    ),
+    "text_iterations": lambda value: Instead("tool_calls", {"replies": value}),
+    "text_calls": lambda value: Instead("tool_calls", {"calls": value}),
+    "text_turn_calls": lambda value: Instead("tool_calls", {"turn_calls": value}),
+    "text_payload": lambda value: Instead("tool_calls", {"payload": value}),
+    "text_observation": lambda value: Instead("tool_calls", {"observation": value}),
+    "text_seconds": lambda value: Instead("tool_calls", {"seconds": value}),
     "fallback_after": lambda value: _fallbacks("after", value),
     "use_only_validated_fallbacks": lambda on: _fallbacks("only_validated", switched(on) is True),
     "cue_tool": lambda value: _cue("tool", value),
@@ -390,6 +393,8 @@ REMOVED: Final[Mapping[str, Callable[[Any], Instead | str]]] = {
     "mcp_new_tools": lambda value: (
         f'write "new_tools": "{value}" into each server\'s entry in mcp_servers.json'
     ),
+    "timezone": lambda value: f"set the variable TZ={value}, for instance in .env",
+    "metrics_port": lambda value: f"set the variable OTEL_EXPORTER_PROMETHEUS_PORT={value}",
     "n8n_poll": lambda _: "call POST /reload-tools from a schedule of n8n (docs/n8n.md)",
 }
 """What replaces each setting that there was, by the value that was given."""

@@ -161,6 +161,15 @@ class TextLimits(GivenTable):
     """From the turn's first request on. After that the model may only speak."""
 
 
+class ToolCalls(TextLimits):
+    """How a model calls tools, and what it may do in one turn where it is asked by text."""
+
+    by: Literal["auto", "native", "server", "text", "jsonl", "xml", "markdown-json"] = "auto"
+    """With its server's own calls, or in text; auto finds it out. A form of text is used alone;
+    otherwise text is one JSON object for a whole reply where the server can enforce a schema, else
+    JSONL. With `server`, its server runs tools by itself: see `Settings.server_runs_tools`."""
+
+
 def _references(value: Any) -> Any:
     given: object = names(value)
     if not isinstance(given, list | tuple):
@@ -235,7 +244,7 @@ class Trace(GivenTable):
 
 
 _SHORT_FORMS: Final[Mapping[str, tuple[str, str]]] = {
-    "text_limits": ("", '{"calls": 8}'),
+    "tool_calls": ("by", '{"by": "text", "calls": 8}'),
     "fallbacks": ("models", '{"models": ["llama3.2"], "after": 10}'),
     "cues": ("folder", '{"folder": "sounds"}'),
     "trace": ("file", '{"file": "trace.jsonl", "content": true}'),
@@ -272,8 +281,9 @@ ChecksSetting: TypeAlias = Annotated[
     InstanceOf[Checks],
     BeforeValidator(_checks, json_schema_input_type=_Switch | _Name | list[_Name]),
 ]
-TextLimitsSetting: TypeAlias = Annotated[
-    TextLimits, BeforeValidator(partial(table_of, "text_limits"))
+ToolCallsSetting: TypeAlias = Annotated[
+    ToolCalls,
+    BeforeValidator(partial(table_of, "tool_calls"), json_schema_input_type=ToolCalls | str),
 ]
 FallbacksSetting: TypeAlias = Annotated[
     Fallbacks,

@@ -19,7 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
@@ -43,8 +42,8 @@ from caal_node.config.setting_tables import (
     CuesSetting,
     Fallbacks,
     FallbacksSetting,
-    TextLimits,
-    TextLimitsSetting,
+    ToolCalls,
+    ToolCallsSetting,
     ToolsetTable,
     TraceSetting,
     names,
@@ -73,7 +72,6 @@ from caal_node.redaction.settings import Redactions, RedactionSettings
 NAME: Final = "caal.toml"
 MCP_SERVERS: Final = "mcp_servers.json"
 Detection: TypeAlias = Literal["complete", "streamed"]
-ToolCalls: TypeAlias = Literal["auto", "native", "server", "text", "jsonl", "xml", "markdown-json"]
 RoomSees: TypeAlias = Literal["names", "arguments", "everything"]
 _DURATION: Final = re.compile(r"-?\d+|(-?\d+(\.\d+)?(ms|s|m|h))+")
 _THINK: Final = ("on", "off", "true", "false", "yes", "no", "1", "0", "low", "medium", "high")
@@ -195,15 +193,6 @@ def _toolsets(value: Any) -> Any:
     return toolset_tables(value)
 
 
-def _timezone(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return ZoneInfo(value)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("write a time zone such as Europe/Oslo") from None
-
-
 def _n8n_url(text: str) -> str:
     from n8n.core.http import instance_url  # 0.2 s, for those who have an n8n
 
@@ -291,13 +280,8 @@ class Settings(BaseModel):
     """Whether a server of this network reads what a person says while they still speak. It takes
     the cores that speech recognition may need."""
 
-    tool_calls: ToolCalls = "auto"
-    """How the model calls tools: with its server's own calls, or in text; auto finds it out. A form
-    of text is used alone; otherwise text is one JSON object for a whole reply where the server can
-    enforce a schema, else JSONL. With `server`, its server runs tools by itself: see
-    `server_runs_tools`."""
-    text_limits: TextLimitsSetting = TextLimits()
-    """What a model that is asked by text may do in one turn."""
+    tool_calls: ToolCallsSetting = ToolCalls()
+    """How the model calls tools, and the limits of a turn where it is asked by text."""
     checks: ChecksSetting = Checks()
     """Which checks of the model's calls and replies are on. See docs/small-models.md."""
     fallbacks: FallbacksSetting = Fallbacks()
@@ -359,10 +343,6 @@ class Settings(BaseModel):
         Field(max_length=100),
     ] = {}
     """The toolsets that are on, with their options; see docs/toolsets.md."""
-    timezone: Annotated[
-        InstanceOf[ZoneInfo] | None, BeforeValidator(_timezone, json_schema_input_type=str)
-    ] = None
-    """The home's time zone, such as `Europe/Oslo`; by default the machine's."""
     n8n_url: N8nUrl | None = None
     """n8n's address: host, host:port or a URL."""
     n8n_mcp_token: Secret | None = None
@@ -401,8 +381,6 @@ class Settings(BaseModel):
     """What is taken out of texts beside secrets: see docs/security.md."""
     trace: TraceSetting = None
     """A file to which LiveKit's spans and ours are written, without any words."""
-    metrics_port: Annotated[int, Field(ge=1, le=65_535)] | None = None
-    """The port at which `caal-node start` serves its metrics to Prometheus, on 127.0.0.1."""
 
     # The room.
     control_token: Token | None = None
@@ -448,12 +426,12 @@ class Settings(BaseModel):
     @property
     def asks_natively(self) -> bool | None:
         """Whether tools are asked for with the server's own calls; None finds it out."""
-        return {"auto": None, "native": True, "server": True}.get(self.tool_calls, False)
+        return {"auto": None, "native": True, "server": True}.get(self.tool_calls.by, False)
 
     @property
     def text_form(self) -> Literal["auto", "jsonl", "xml", "markdown-json"]:
         """How calls are written where they are asked for by text."""
-        form = self.tool_calls
+        form = self.tool_calls.by
         return "auto" if form in ("auto", "native", "server", "text") else form
 
     @property
@@ -461,7 +439,7 @@ class Settings(BaseModel):
         """Whether words behind a call on `/v1` are the answer of a server that has run it by
         itself, and says so nowhere. Else a model wrote them that did not wait, and nobody hears
         them."""
-        return self.tool_calls == "server"
+        return self.tool_calls.by == "server"
 
     @property
     def secrets(self) -> tuple[str, ...]:

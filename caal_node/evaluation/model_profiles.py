@@ -233,7 +233,7 @@ class ModelProfiles:
 
     async def keep_strategy(self, strategy: Asking, why: str) -> None:
         """Keep how the model is asked."""
-        if self._settings.tool_calls == "auto":  # Else somebody wants it so, whatever it can.
+        if self._settings.tool_calls.by == "auto":  # Else somebody wants it so, whatever it can.
             changed = {
                 "asking": strategy,
                 "why": why[:WHY_CHARS],
@@ -379,7 +379,7 @@ async def choose(settings: Settings, store: EvaluationStore | None = None) -> St
     """Return what is configured, else what a finding that still holds says, else how an earlier
     session came to ask, else None."""
     validity = await find_validity(settings, store)
-    if settings.tool_calls != "auto":
+    if settings.tool_calls.by != "auto":
         asking = "native" if settings.asks_natively else "text"
         return StrategyChoice(asking, "configured (CAAL_TOOL_CALLS)", validity)
     if settings.api == "completions":

@@ -505,7 +505,7 @@ class LLM(llm.LLM[Literal["caal"]]):
             shown,
             stream=stream,
             may_call=may_call,
-            limits=self._settings.text_limits,
+            limits=self._settings.tool_calls,
             judges_calls=self._settings.checks.needless_calls,
         )
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -34,7 +35,7 @@ from livekit.agents.llm import FunctionTool, RawFunctionTool, Toolset
 from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, ValidationInfo
 from tzlocal import get_localzone
 
-from caal_node.core.errors import InvalidArguments
+from caal_node.core.errors import ConfigError, InvalidArguments
 from caal_node.core.events import CueKind, Event, Events
 from caal_node.core.paths import from_home, state_folder
 from caal_node.core.tool_spec import Effect
@@ -116,15 +117,14 @@ class NoAnnouncer:
         return lambda: None
 
 
-def _zone_of_machine() -> tzinfo:
+def _home_zone() -> tzinfo:
+    """Return the time zone that the variable TZ names, or else the machine's."""
     try:
         return get_localzone()
-    except (LookupError, OSError):  # a machine whose own files name no zone that there is
-        return UTC
-
-
-LOCAL_ZONE: Final = _zone_of_machine()
-"""The machine's time zone. It is read with the module, since that reads files."""
+    except (LookupError, ValueError, OSError):
+        if not (named := os.environ.get("TZ")):
+            return UTC  # the machine's own files name no zone that there is
+    raise ConfigError(f"TZ: {named[:40]} is no time zone; write one such as Europe/Oslo")
 
 
 def _utc_now() -> datetime:
@@ -137,8 +137,8 @@ class ToolsetServices:
 
     state: Path = field(default_factory=lambda: state_folder() / "toolsets")
     """The folder for what the toolset itself keeps. It may not exist yet."""
-    timezone: tzinfo = LOCAL_ZONE
-    """The home's."""
+    timezone: tzinfo = field(default_factory=_home_zone)
+    """The home's: what TZ names, such as Europe/Oslo, or else the machine's."""
     now: Callable[[], datetime] = _utc_now
     """Returns the time, with its zone."""
     announcer: Announcer = field(default_factory=NoAnnouncer)

@@ -86,7 +86,6 @@ def configured_toolsets(
         "announcer": announcer,
         "events": events,
         "embedder": embedder,
-        "timezone": settings.timezone,
     }
     services = ToolsetServices(**{name: each for name, each in given.items() if each is not None})
     made = [made_of(table, services) for table in tables]

@@ -93,7 +93,7 @@ async def play(
     """
     # What is played must not depend on how fast the machine is.
     unhurried = json.dumps({"seconds": TURN_S})
-    settings = plain_settings(CAAL_TOOL_TIMEOUT=CALL_S, CAAL_TEXT_LIMITS=unhurried, **checks)
+    settings = plain_settings(CAAL_TOOL_TIMEOUT=CALL_S, CAAL_TOOL_CALLS=unhurried, **checks)
     # Nobody is asked for a yes here, as the script would have to answer.
     settings = settings.model_copy(update={"tools": Policy(mode="open")})
     household = Household()

@@ -178,7 +178,7 @@ async def up(
     async with StandInModel(answer=reply) as model:
         own = {"CAAL_STATE": str(folder / "state"), "CAAL_CONFIG": str(folder / "config")}
         env = {**kept, **own, "OLLAMA_HOST": model.url, "CAAL_MODEL": model.model}
-        env["CAAL_METRICS_PORT"] = str(metrics_port)
+        env["OTEL_EXPORTER_PROMETHEUS_PORT"] = str(metrics_port)
         if not speech:
             env |= {"CAAL_STT": "none", "CAAL_TTS": "none", "CAAL_VAD": "none"}
         process = await asyncio.create_subprocess_exec(

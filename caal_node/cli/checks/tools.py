@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
-from datetime import tzinfo
 from difflib import get_close_matches
 from typing import Final
 
@@ -26,7 +25,7 @@ from caal_node.models.embedding import FETCH, ServerEmbedder, make_embedder
 from caal_node.policy.policy import Policy, Tool, open_to_anybody, taken_names, unused_globs
 from caal_node.prompt_builder import budget_of, instructions_text, too_many_tools
 from caal_node.tools.sources.configured import mcp_tier, n8n_tier
-from caal_node.toolsets.base import LOCAL_ZONE, ToolsetServices
+from caal_node.toolsets.base import ToolsetServices
 from caal_node.toolsets.registry import checked, configured_toolsets, made_of
 from mcp_bridge import EmbeddingUnavailable
 from n8n import Discovery, N8nError
@@ -40,8 +39,7 @@ EACH_S: Final = 20.0
 async def check_toolsets(settings: Settings) -> list[Finding]:
     """Return a finding for each toolset that is on."""
     on = [table for table in settings.toolsets.values() if table.enabled]
-    zone = settings.timezone or LOCAL_ZONE
-    found = list(await asyncio.gather(*(_finding(table, zone) for table in on)))
+    found = list(await asyncio.gather(*(_finding(table) for table in on)))
     if all(finding.status != "fail" for finding in found):
         try:
             configured_toolsets(settings)
@@ -50,9 +48,9 @@ async def check_toolsets(settings: Settings) -> list[Finding]:
     return found
 
 
-async def _finding(table: ToolsetTable, zone: tzinfo) -> Finding:
+async def _finding(table: ToolsetTable) -> Finding:
     try:
-        toolset = made_of(table, ToolsetServices(timezone=zone))
+        toolset = made_of(table, ToolsetServices())
         return ok(table.name, await checked(toolset, EACH_S))
     except TimeoutError:
         return fail(table.name, f"no answer in {EACH_S:g} seconds", "See whether it is on.")

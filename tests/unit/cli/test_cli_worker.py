@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from caal_node.cli import worker
-from caal_node.cli.worker import make_server, run_worker, with_options
+from caal_node.cli.worker import METRICS_PORT, make_server, metrics_port, run_worker, with_options
 from caal_node.config.settings import Settings
 from caal_node.core.errors import ConfigError
 from caal_node.testing import plain_settings
@@ -49,6 +49,17 @@ async def test_a_server_that_is_away_for_an_hour_is_still_tried(
     with pytest.raises((StopAsyncIteration, RuntimeError)):
         await server._connection_task()
     assert waited_s > AN_HOUR_S
+
+
+def test_metrics_are_served_at_the_port_that_opentelemetry_names() -> None:
+    assert metrics_port({}) is metrics_port({METRICS_PORT: " "}) is None
+    assert metrics_port({METRICS_PORT: "9464"}) == 9464
+
+
+@pytest.mark.parametrize("given", ["0", "65536", "-1", "9464.0", "off", "9" * 5000])
+def test_what_is_no_port_is_refused_by_name(given: str) -> None:
+    with pytest.raises(ConfigError, match=f"{METRICS_PORT}: .* write a number such as 9464"):
+        metrics_port({METRICS_PORT: given})
 
 
 @pytest.fixture

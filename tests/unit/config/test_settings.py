@@ -146,7 +146,7 @@ def assert_exists(message: str) -> None:
 
 
 def test_the_number_of_settings_is_one_that_a_person_can_read() -> None:
-    assert len(FIELDS) <= 49
+    assert len(FIELDS) <= 46
     assert not set(FIELDS) & set(REMOVED)
 
 
@@ -182,8 +182,8 @@ def test_pinned_tools_are_globs_over_names() -> None:
         ("CAAL_CUES", '{"agent_tool": []}', "the keys are on, words, done, folder, agent_tools"),
         ("CAAL_TRACE", '{"content": true}', "this is missing"),
         ("CAAL_TRACE", "{trace.jsonl", 'write a JSON object such as {"file": "trace.jsonl"'),
-        ("CAAL_TEXT_LIMITS", "8", 'write a JSON object such as {"calls": 8}'),
-        ("CAAL_TEXT_LIMITS", '{"calls": 0}', "write at least 1"),
+        ("CAAL_TOOL_CALLS", "{calls", 'write a JSON object such as {"by": "text", "calls": 8}'),
+        ("CAAL_TOOL_CALLS", '{"calls": 0}', "write at least 1"),
         ("CAAL_FALLBACKS", "a b", "write a model's name"),
         ("CAAL_FALLBACKS", '{"after": 0}', "write more than 0"),
         ("CAAL_CHECKS", "claim", "write on, off, names of claims, facts, hedges"),
@@ -237,7 +237,7 @@ def test_an_address_may_be_written_without_its_scheme(
         ("model = 7\n", "line 1, model", "write a text in quotes"),
         ("trace = 3\n", "line 1, trace", "write a table"),
         ("[trace]\nfile = 3\n", "line 2, trace, file", "write a file's path"),
-        ("[text_limits]\ncall = 3\n", "line 2, text_limits, call", "the keys are replies, calls"),
+        ("[tool_calls]\ncall = 3\n", "line 2, tool_calls, call", "the keys are replies, calls"),
         ("num_ctx = 1024\nCAAL_NUM_CTX = 2048\n", "line 2", "Remove one of the two."),
         ("model = \n", "line 1", "Fix that line."),
         ("examples = 3\n", "line 1, examples", "write a table"),

@@ -40,7 +40,7 @@ class Notebook(CaalAgent):
 
 async def turn(model: ScriptedModel, **limits: float) -> TurnRecord:
     settings = plain_settings(
-        CAAL_TOOL_CALLS="text", CAAL_MAX_TOOL_ROUNDS="8", CAAL_TEXT_LIMITS=json.dumps(limits)
+        CAAL_TOOL_CALLS=json.dumps({"by": "text"} | limits), CAAL_MAX_TOOL_ROUNDS="8"
     )
     agent = Notebook(settings=settings, tiers={}, warm=False)
     async with AgentConversation(agent, model) as talk:

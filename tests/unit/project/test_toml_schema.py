@@ -39,7 +39,7 @@ model_servers = "http://127.0.0.1:8080/v1,http://127.0.0.1:8081/v1"
 trace = "trace.jsonl"
 examples = {get_weather = [{say = "how warm is it", arguments = {city = "Oslo"}}]}
 embedding = "ollama:nomic-embed-text"
-timezone = "Europe/Oslo"
+tool_calls = {by = "text", calls = 8}
 """
 WRONG = """
 num_ctxt = 8192

@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+import tzlocal.unix
 from pydantic import Field, SecretStr
 
 from caal_node.config.settings import Settings, load_settings
@@ -113,15 +114,26 @@ def test_settings_made_in_code_turn_toolsets_on_too() -> None:
     assert len(registry.configured_toolsets(settings)) == 1
 
 
-def test_the_home_s_time_zone_is_the_settings(tmp_path: Path) -> None:
-    text = 'timezone = "Europe/Oslo"\n[toolsets.attic]\n'
-    (attic,) = registry.configured_toolsets(settings_of(tmp_path, text))
+def set_zone(monkeypatch: pytest.MonkeyPatch, zone: str) -> None:
+    monkeypatch.setenv("TZ", zone)
+    monkeypatch.setattr(tzlocal.unix, "_cache_tz", None)  # it is read once in a process
+
+
+def test_the_home_s_time_zone_is_the_one_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_zone(monkeypatch, "Europe/Oslo")
+    (attic,) = registry.configured_toolsets(settings_of(tmp_path, "[toolsets.attic]\n"))
     assert str(attic.services.timezone) == "Europe/Oslo"
 
 
-def test_a_time_zone_that_there_is_not_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"line 1, timezone.*Europe/Oslo"):
-        settings_of(tmp_path, 'timezone = "Mars/Olympus"\n')
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "CET-1CEST", "../../etc/passwd", "a" * 999])
+def test_a_time_zone_that_there_is_not_is_named(
+    zone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_zone(monkeypatch, zone)
+    with pytest.raises(ConfigError, match=r"TZ: .* is no time zone; write one such as Europe/Oslo"):
+        registry.configured_toolsets(settings_of(tmp_path, "[toolsets.attic]\n"))
 
 
 def test_a_secret_can_be_a_variable_and_is_known_to_the_redaction(
