@@ -91,6 +91,7 @@ from caal_node.tools_on_demand import LIVEKITS_LIST, ToolsOnDemand
 from caal_node.toolsets.base import ConfiguredToolset
 from caal_node.toolsets.registry import configured_toolsets, refuse_names
 from mcp_bridge import ServerStatus
+from mcp_bridge.core.computing import computed
 
 logger = logging.getLogger("caal_node")
 
@@ -449,7 +450,7 @@ class CaalAgent(Agent):
 
         Of a tool that was named and is not there nothing is said.
         """
-        before = await asyncio.to_thread(self.table.fingerprints)
+        before = await computed(self.table.fingerprints)
         await self.reload_tools()
         known = self.table
         found: dict[str, str] = {}
@@ -465,9 +466,7 @@ class CaalAgent(Agent):
                 self.session.say(words)
         faults = tuple(map(self._pipeline.redact, self.policies.faults[:LOGGED]))
         failed = [*self.failed, *(["policy"] if faults else [])]
-        report = await asyncio.to_thread(
-            lambda: compare_tables(before, known.fingerprints(), failed)
-        )
+        report = await computed(lambda: compare_tables(before, known.fingerprints(), failed))
         told = {"new": self._remote.new, "faults": faults, "found": found}
         return report.model_copy(update=told)
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import httpx2
 
+from mcp_bridge.core.computing import computed
 from n8n.calls.call import (
     LOOKUP_S,
     TRIES,
@@ -197,7 +198,7 @@ class N8nTools:
         if self._api_key is not None:
             async with self._public_api(self._api_key, _after(LOOKUP_S)) as api:
                 slowest_s = await slowest_runs(api)
-        found = await asyncio.to_thread(check, self._cache.workflows, self._cache.names, slowest_s)
+        found = await computed(check, self._cache.workflows, self._cache.names, slowest_s)
         return found.findings
 
     def deadline_s(self, tool: WorkflowTool) -> float:

@@ -35,6 +35,7 @@ from caal_node.tools.tool_search import (
     search_spec,
 )
 from mcp_bridge import Embedder, ServerStatus
+from mcp_bridge.core.computing import computed
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -288,7 +289,7 @@ class RemoteToolset(Toolset):
             return self.table
         if self._late is None or self._late[:2] != (self.table, own):
             specs = [*own, *self._remote_specs()]
-            self._late = self.table, own, await asyncio.to_thread(self._make_table, specs)
+            self._late = self.table, own, await computed(self._make_table, specs)
         return self._late[2]
 
     async def find(self, patterns: Sequence[str]) -> list[ToolEntry]:
@@ -363,8 +364,8 @@ class RemoteToolset(Toolset):
         listings = list(self._listings.values())
         own = await self._own_specs() if methods is None else tuple(methods)
         specs, head_before = [*own, *self._remote_specs()], self._head
-        table, search, head, failed = await asyncio.to_thread(
-            self._made, specs, listings, reloaded=reloaded
+        table, search, head, failed = await computed(
+            partial(self._made, specs, listings, reloaded=reloaded)
         )
         self.failed = failed
         self.new = tuple(itertools.chain.from_iterable(one.new for one in listings))

@@ -25,6 +25,7 @@ from caal_node.models.embedding import ServerEmbedder, kept_vectors
 from caal_node.models.strategies.tool_relevance import JOINERS
 from caal_node.policy.rule import AnyOf
 from caal_node.tools.table import ToolEntry, ToolTable
+from mcp_bridge.core.computing import computed
 from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.discovery.bm25 import Vocabulary
 from mcp_bridge.discovery.tool_search import ToolFinder
@@ -277,7 +278,7 @@ class ToolSearch:
         return task
 
     async def _make(self, table: ToolTable) -> ToolCatalog:
-        catalog = await asyncio.to_thread(ToolCatalog, table)
+        catalog = await computed(ToolCatalog, table)
         for old in list(self._catalogs)[:-_CATALOGS]:
             del self._catalogs[old]
         if self._meanings is not None:
@@ -297,7 +298,7 @@ class ToolSearch:
         """Return the tools that match and that the model may see, best first."""
         found = await self.find(table, patterns, request)
         # `*` finds thousands, and each is held against the owner's rules.
-        return await asyncio.to_thread(lambda: [e for e in found if not self._hides(e)])
+        return await computed(lambda: [e for e in found if not self._hides(e)])
 
     async def fitting(
         self, table: ToolTable, words: str, besides: Collection[str]

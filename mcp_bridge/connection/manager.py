@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from mcp_bridge.connection.server_session import ServerSession, progress_reporter
 from mcp_bridge.connection.tool_registry import Catalogue, ToolRegistry, ToolTable
+from mcp_bridge.core.computing import computed
 from mcp_bridge.core.elicitation import Elicitor
 from mcp_bridge.core.errors import CallTimeout, ConfigError, ServerUnavailable
 from mcp_bridge.core.server_config import Limits, ServerConfig
@@ -280,7 +281,7 @@ class ServerManager:
             await self._rebuild_table()
         self._told_failed = self.failed
         await self._remember(asked)
-        differences = await asyncio.to_thread(self._registry.table.differences, before)
+        differences = await computed(self._registry.table.differences, before)
         return ReloadReport(**differences, failed=self._told_failed)
 
     def _replace_servers(
@@ -354,7 +355,7 @@ class ServerManager:
         # comes first: who has seen the new table may close the manager, which ends the rest.
         if (changed := self._servers.get(server)) is not None:
             await self._remember([changed])
-        found = await asyncio.to_thread(self._registry.table.differences, before)
+        found = await computed(self._registry.table.differences, before)
         if any(found.values()) or self._registry.vetted.get(server) != vetted:
             logger.info("%s: its tools are not those it had", server)
             self._tell(server, found)

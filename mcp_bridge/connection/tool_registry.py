@@ -22,6 +22,7 @@ from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
+from mcp_bridge.core.computing import computed
 from mcp_bridge.core.errors import UnknownTool
 from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.core.server_config import ServerConfig
@@ -120,7 +121,7 @@ class ToolRegistry:
         prefixes = server_prefixes(servers)
         async with self._judging:
             if new := [one for one in lists() if not self.has_judged(*one, prefixes)]:
-                self._judged |= await asyncio.to_thread(self._judge, new, prefixes)
+                self._judged |= await computed(self._judge, new, prefixes)
             names = [config.name for config, _ in lists()]
             self._judged = {name: self._judged[name] for name in names if name in self._judged}
             found = self._judged.values()
@@ -184,7 +185,7 @@ class ToolRegistry:
         """Gives the tools that match, best first. What searches is made in a thread."""
         table = self.table
         if (finder := table.finder) is None:
-            finder = table.finder = await asyncio.to_thread(ToolFinder, table.tools)
+            finder = table.finder = await computed(ToolFinder, table.tools)
         if self._meanings is None:
             return finder.find(patterns)
         meaning = await self._meanings.query(table.tools, finder.patterns_of_words(patterns))
@@ -193,7 +194,7 @@ class ToolRegistry:
     async def read_pins(self, configs: Sequence[ServerConfig]) -> None:
         """Loads the pins of these servers, as another process may have accepted more."""
         if self._pins is not None:
-            await asyncio.to_thread(self._pins.read, configs)
+            await computed(self._pins.read, configs)
             self._judged = {}
 
     async def read_lists(
@@ -202,7 +203,7 @@ class ToolRegistry:
         """Gives for each known server its tools when it was last asked."""
         if (catalogue := self._catalogue) is None:
             return {}
-        known = await asyncio.to_thread(lambda: [catalogue.read(config) for config in configs])
+        known = await computed(lambda: [catalogue.read(config) for config in configs])
         return {c.name: tools for c, tools in zip(configs, known, strict=True) if tools is not None}
 
     async def remember(self, lists: ToolLists) -> bool:
@@ -210,11 +211,11 @@ class ToolRegistry:
 
         True: another process has vetted other tools meanwhile, and the table is to be made anew.
         """
-        changed = self._pins is not None and await asyncio.to_thread(self._pins.write)
+        changed = self._pins is not None and await computed(self._pins.write)
         if changed:
             self._judged = {}
         if (catalogue := self._catalogue) is not None:
-            await asyncio.to_thread(lambda: [catalogue.write(*one) for one in lists])
+            await computed(lambda: [catalogue.write(*one) for one in lists])
         return changed
 
     async def aclose(self) -> None:

@@ -23,6 +23,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from mcp_bridge.core.computing import computed
 from mcp_bridge.core.errors import BridgeError, EmbeddingUnavailable
 from mcp_bridge.core.files import read_capped, replace_file
 from mcp_bridge.core.tools import ToolInfo
@@ -172,7 +173,7 @@ class CachingEmbedder:
         """
         if (cache := self._cache) is None or not texts:
             return {}
-        cached = await asyncio.to_thread(cache.read, self._embedder.name, texts)
+        cached = await computed(cache.read, self._embedder.name, texts)
         if not cached:
             return {}
         text, old = next(iter(cached.items()))
@@ -184,7 +185,7 @@ class CachingEmbedder:
 
     async def _write(self, vectors: Mapping[str, Vectors]) -> None:
         if self._cache is not None:
-            await asyncio.to_thread(self._cache.add, self._embedder.name, dict(vectors))
+            await computed(self._cache.add, self._embedder.name, dict(vectors))
 
 
 def _digest(text: str) -> bytes:
@@ -392,10 +393,10 @@ class SemanticIndex:
         if not tools:
             return
         try:
-            texts = await asyncio.to_thread(lambda: [tool_texts(tool) for tool in tools])
+            texts = await computed(lambda: [tool_texts(tool) for tool in tools])
             distinct = list(dict.fromkeys(text for of_tool in texts for text in of_tool))
             rows = await self._embedder.vectors(distinct)
-            vectors = await asyncio.to_thread(_tool_vectors, texts, rows)
+            vectors = await computed(_tool_vectors, texts, rows)
         except Exception as error:  # a host's embedder may raise anything
             self._give_up(None, _reason(error))
             return

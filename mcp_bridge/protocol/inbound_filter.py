@@ -19,7 +19,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
-import anyio.to_thread
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.message import SessionMessage
@@ -34,6 +33,7 @@ from mcp_types import (
 from mcp_types.methods import parse_server_result
 from pydantic_core import from_json
 
+from mcp_bridge.core.computing import computed
 from mcp_bridge.protocol.json_spans import members, skip_space
 
 # Tells what a message is by its `method` and `id`, without parsing what it says.
@@ -79,7 +79,7 @@ async def read_envelope(message: bytes) -> Envelope:
         return found
     if len(message) <= BIG_MESSAGE_BYTES:
         return _anywhere(message)
-    return await anyio.to_thread.run_sync(_anywhere, message, abandon_on_cancel=True)
+    return await computed(_anywhere, message)
 
 
 def find_request_id(head: bytes, tail: bytes) -> bytes | None:
@@ -468,7 +468,7 @@ async def _repaired(item: Any) -> Any:
         if not needs_no_repair(result):
             # An answer of many blocks takes long.
             with suppress(RecursionError):
-                await anyio.to_thread.run_sync(repair, result, abandon_on_cancel=True)
+                await computed(repair, result)
     return item
 
 

@@ -17,13 +17,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
-import anyio.to_thread
 import httpx2
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
 from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, RequestId
 from mcp_types.jsonrpc import jsonrpc_message_adapter
 
+from mcp_bridge.core.computing import computed
 from mcp_bridge.protocol.inbound_filter import (
     BIG_MESSAGE_BYTES,
     Flooded,
@@ -251,7 +251,7 @@ async def read_message(text: bytes, max_chars: int) -> JSONRPCMessage | None:
         if _is_quick(text):
             return _parsed(replace_lone_surrogates(text))
         cut = await bounded_message(text, max_chars)
-        return await anyio.to_thread.run_sync(_parsed, cut, abandon_on_cancel=True)
+        return await computed(_parsed, cut)
     except ValueError:
         return error_answer(text, text, "its answer is not JSON that can be read")
 
@@ -263,7 +263,7 @@ async def bounded_message(text: bytes, max_chars: int) -> bytes:
     """
     if _is_quick(text):
         return replace_lone_surrogates(text)
-    return await anyio.to_thread.run_sync(_bounded, text, max_chars, abandon_on_cancel=True)
+    return await computed(_bounded, text, max_chars)
 
 
 def _is_quick(text: bytes) -> bool:
@@ -274,7 +274,7 @@ async def readable_text(text: bytes) -> bytes:
     """Does what `replace_lone_surrogates` does; a large text is gone through in a worker thread."""
     if len(text) <= BIG_MESSAGE_BYTES:
         return replace_lone_surrogates(text)
-    return await anyio.to_thread.run_sync(replace_lone_surrogates, text, abandon_on_cancel=True)
+    return await computed(replace_lone_surrogates, text)
 
 
 def error_answer(head: bytes, tail: bytes, said: str) -> JSONRPCError | None:

@@ -22,11 +22,11 @@ from collections.abc import (
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-import anyio.to_thread
 from mcp import Client
 from mcp_types import ListToolsResult
 from mcp_types.methods import parse_server_result
 
+from mcp_bridge.core.computing import computed
 from mcp_bridge.core.sanitize import (
     clean_text,
     is_visible,
@@ -428,7 +428,7 @@ async def list_tools(
         if sum(map(len, texts)) <= _AT_ONCE_CHARS:
             reading.take(texts, judged)
         else:
-            await anyio.to_thread.run_sync(reading.take, texts, judged, abandon_on_cancel=True)
+            await computed(reading.take, texts, judged)
         if reading.is_full:
             break
     return reading.listing()

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 import anyio
-import anyio.to_thread
 from pydantic_core import from_json
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.frames import CloseCode
 
+from mcp_bridge.core.computing import computed
 from mcp_bridge.protocol.inbound_filter import BIG_MESSAGE_BYTES, Flooded, InboundFilter
 from mcp_bridge.protocol.json_spans import members, skip_space
 from mcp_bridge.protocol.messages import CappedLine, error_answer, read_lines, readable_text
@@ -61,7 +61,7 @@ async def message_kind(message: bytes) -> MessageKind:
     """
     if len(message) <= BIG_MESSAGE_BYTES:
         return parse_kind(message)
-    return await anyio.to_thread.run_sync(scan_kind, message, abandon_on_cancel=True)
+    return await computed(scan_kind, message)
 
 
 def parse_kind(message: bytes) -> MessageKind:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from mcp_bridge.core.bounded_http import bounded
+from mcp_bridge.core.computing import computed
 from mcp_bridge.core.errors import why_not_permitted
 from n8n.core.errors import DiscoveryFailure, N8nError
 from n8n.core.json_values import SHORT_BYTES, parse_json
@@ -349,7 +350,7 @@ class ApiClient:
             if len(body) <= SHORT_BYTES:
                 return read(body)
             async with asyncio.timeout_at(self._deadline):
-                return await asyncio.to_thread(read, body)
+                return await computed(read, body)
         except TimeoutError:
             raise self._too_late() from None
         except (ValueError, RecursionError):

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
+from mcp_bridge.core.computing import computed
 from n8n.core.errors import N8nError
 from n8n.core.http import KEPT_FOR_LISTING, MCP_PATH, ApiClient
 from n8n.core.json_values import mapping, mappings, parse_json
@@ -393,7 +394,7 @@ async def _side_by_side(
 async def _normalise_all(workflows: list[Workflow]) -> list[list[UnnamedTool] | Skipped]:
     # A large workflow takes milliseconds of regular expressions: not on the event loop. Where the
     # deadline passes meanwhile, no further one is read.
-    return [await asyncio.to_thread(_normalised, workflow) for workflow in workflows]
+    return [await computed(_normalised, workflow) for workflow in workflows]
 
 
 def _normalised(workflow: Workflow) -> list[UnnamedTool] | Skipped:
@@ -409,7 +410,7 @@ async def _named(
     skipped = tuple(one for one in made if isinstance(one, Skipped))
     unnamed = [tool for one in made if not isinstance(one, Skipped) for tool in one]
     # Five hundred take 25 ms.
-    tools, cache.names = await asyncio.to_thread(_with_names, unnamed, cache.names)
+    tools, cache.names = await computed(_with_names, unnamed, cache.names)
     return tools, skipped
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from caal_node.agent import CaalAgent
 from caal_node.cli.checks.model import check_model
+from caal_node.config.setting_tables import ToolCalls
 from caal_node.control.messages import ModelRequest
 from caal_node.core.errors import ConfigError, ModelMissing, ModelReplyError
 from caal_node.core.items import UserItem
@@ -73,7 +74,7 @@ async def test_the_model_can_be_chosen_in_mid_conversation(
         settings = plain_settings(
             OLLAMA_HOST=local.url, CAAL_MODEL=local.model, CAAL_MODEL_SERVERS=service.url
         )
-        model = make_llm(settings.model_copy(update={"tool_calls": "native"}))
+        model = make_llm(settings.model_copy(update={"tool_calls": ToolCalls(by="native")}))
         agent = CaalAgent(settings=settings, tiers={}, warm=False)
         async with AgentConversation(agent, model) as talk:
             assert (await talk.say("hello")).spoken == "Local."

@@ -22,6 +22,7 @@ from caal_node.core.tool_spec import Effect, Example, ToolSpec
 from caal_node.telemetry.spans import note_mcp_call
 from caal_node.tools.source import Arguments, CallConversation, ToolListing, ToolSource
 from caal_node.tools.table import ToolTable
+from mcp_bridge.core.computing import computed
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -113,7 +114,7 @@ class McpToolSource(ToolSource):
         await self._take(manager)
         if not any(server.state == "idle" for server in manager.servers):
             return
-        if await asyncio.to_thread(_fit, self._tools.values(), self._tool_tokens):
+        if await computed(_fit, self._tools.values(), self._tool_tokens):
             # Every prompt shows them, so what they are today counts, and nobody waits for a start.
             left_s = until - asyncio.get_running_loop().time()
             await manager.reload(ready_s=max(left_s, 0.0))
@@ -122,7 +123,7 @@ class McpToolSource(ToolSource):
     async def _take(self, manager: mcp_bridge.ServerManager) -> None:
         """Take the tools that there are now: known ones in their order, and new ones behind."""
         tools = await manager.list_tools()
-        self._tools = await asyncio.to_thread(_in_known_order, self._tools, tools)
+        self._tools = await computed(_in_known_order, self._tools, tools)
 
     def _listing(self) -> ToolListing:
         specs = tuple(spec for _, spec in self._tools.values())

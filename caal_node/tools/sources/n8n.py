@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +29,7 @@ from caal_node.tools.source import (
     VerbatimResult,
 )
 from caal_node.tools.workflow_spec import SOURCE, spec_of
+from mcp_bridge.core.computing import computed
 
 logger = logging.getLogger("caal_node.tools")
 
@@ -96,7 +96,7 @@ class N8nToolSource(ToolSource):
             return ToolListing(self._specs, {SOURCE: str(error)})
         for notice in found.notices:
             logger.warning("n8n: %s", notice)
-        self._specs = await asyncio.to_thread(self._specs_of, found.tools)
+        self._specs = await computed(self._specs_of, found.tools)
         return ToolListing(self._specs)
 
     def _specs_of(self, tools: Sequence[n8n.WorkflowTool]) -> tuple[ToolSpec, ...]:
