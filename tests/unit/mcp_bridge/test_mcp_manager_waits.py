@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import anyio.to_thread
 import pytest
 
 from caal_node.cli.checks import tools as checks
@@ -39,10 +40,10 @@ class FakePool(SessionPool):
 
 @pytest.fixture(autouse=True)
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def at_once(work: Callable[..., Any], *arguments: Any) -> Any:
+    async def at_once(work: Callable[..., Any], *arguments: Any, **_: Any) -> Any:
         return work(*arguments)
 
-    monkeypatch.setattr(asyncio, "to_thread", at_once)
+    monkeypatch.setattr(anyio.to_thread, "run_sync", at_once)
 
 
 def waited(configs: Sequence[ServerConfig], **options: Any) -> tuple[float, list[str], str]:
