@@ -257,9 +257,16 @@ class CaalAgent(Agent):
 
     @property
     def head_entries(self) -> tuple[ToolEntry, ...]:
-        """The tools that every prompt shows. Where they are not all of the table, the first is the
-        search, and the others of the table are told on demand."""
+        """The tools that stand in front of every prompt. Where they are not all of the table, the
+        first is the search, and the others of the table are told on demand."""
         return self._remote.head_entries
+
+    @property
+    def shown_entries(self) -> tuple[ToolEntry, ...]:
+        """Those of `head_entries` that the model sees: no rule hides them, and its context has room
+        for them."""
+        shown = set(self._prompt_builder.in_front(*self._beginning()).names)
+        return tuple(entry for entry in self.head_entries if entry.exposed in shown)
 
     @property
     def search(self) -> ToolEntry:

@@ -289,6 +289,12 @@ class PromptBuilder:
             return None
         return self._fitting(self._on_demand.front(tools, self.examples()), history)
 
+    def in_front(self, history: Sequence[Item], tools: Sequence[llm.Tool]) -> PromptTools:
+        """Return the tools in front of a conversation, as far as the model sees them."""
+        offered = self.offered(tools)
+        front = self._front(history, offered)
+        return self._fitting(self._prompt_tools(offered), history) if front is None else front
+
     def choose_front(
         self, told: int | None, history: Sequence[Item], tools: Sequence[llm.Tool]
     ) -> None:

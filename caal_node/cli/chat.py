@@ -193,7 +193,8 @@ class ChatCommands:
         entries = await all_entries(self._agent)
         self.tools = [entry.exposed for entry in entries]
         if entries:
-            print_table(self._out, tool_table(entries, head_names(self._agent)))
+            table = tool_table(entries, head_names(self._agent), self._agent.policies.hide)
+            print_table(self._out, table)
         else:
             self._print(NO_TOOLS, "yellow")
         self._print_failed(self._agent.failed)

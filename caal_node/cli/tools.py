@@ -11,7 +11,7 @@ import dataclasses
 import difflib
 import json
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, cast
 
@@ -75,7 +75,7 @@ async def list_tools(settings: Settings, agent_name: str | None, *, as_json: boo
             return
         out = console()
         if entries:
-            print_table(out, tool_table(entries, head))
+            print_table(out, tool_table(entries, head, agent.policies.hide))
         else:
             out.print(NO_TOOLS, style="yellow", markup=False)
         if agent.servers:
@@ -131,15 +131,19 @@ async def all_entries(agent: CaalAgent) -> list[ToolEntry]:
 
 def head_names(agent: CaalAgent) -> frozenset[str]:
     """Return the names of the tools that every prompt shows."""
-    return frozenset(entry.exposed for entry in agent.head_entries)
+    return frozenset(entry.exposed for entry in agent.shown_entries)
 
 
-def tool_table(entries: Sequence[ToolEntry], head: Collection[str]) -> Table:
-    """Return a line a tool. Where not all are in `head`, a column says which ones are."""
+def tool_table(
+    entries: Sequence[ToolEntry], head: Collection[str], is_hidden: Callable[[ToolEntry], bool]
+) -> Table:
+    """Return a line a tool. Where not all are in `head`, a column says which ones are, and which
+    ones the model never sees, as a rule hides them."""
     some = not all(entry.exposed in head for entry in entries)
     table = Table("tool", "tier", "source", *(["offered"] if some else []), "what it does")
     for entry in entries:
         how = "in every prompt" if entry.exposed in head else "on demand"
+        how = "never, by a rule" if is_hidden(entry) else how
         first_line = entry.spec.description.partition("\n")[0]
         cells = [entry.exposed, entry.spec.tier, entry.spec.source]
         table.add_row(*map(escape, [*cells, *([how] if some else []), first_line]))

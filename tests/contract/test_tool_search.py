@@ -12,6 +12,7 @@ from livekit.agents import function_tool
 from livekit.agents.llm import FunctionTool
 
 from caal_node.agent import CaalAgent
+from caal_node.cli.tools import all_entries, head_names, tool_table
 from caal_node.config.settings import load_settings
 from caal_node.core.tool_spec import ToolSpec
 from caal_node.models.llm import LLM
@@ -112,6 +113,33 @@ async def test_pinned_tools_of_every_tier_stay_in_front(pinned: str) -> None:
     await agent.reload_tools()
     head = [entry.exposed for entry in agent.head_entries]
     assert head == ["mcp_discover", *(f"garage_{thing}" for thing in THINGS), "sum_subject3"]
+    await agent.close_tools()
+
+
+async def test_what_a_rule_hides_is_not_shown_and_is_listed_as_such(tmp_path: Path) -> None:
+    (file := tmp_path / "caal.toml").write_text(POLICY, encoding="utf-8")
+    settings = load_settings({"CAAL_CUES": "off"}, file)
+    workflows = [workflow("subject0", doing) for doing in DOINGS]
+    agent = CaalAgent(settings=settings, tiers={"n8n": FakeTier(*workflows)}, warm=False)
+    await agent.reload_tools()
+    shown = {entry.exposed for entry in agent.shown_entries}
+    assert {entry.exposed for entry in agent.head_entries} - shown == {"send_subject0"}
+    table = tool_table(await all_entries(agent), head_names(agent), agent.policies.hide)
+    told = dict(zip(table.columns[0].cells, table.columns[3].cells, strict=True))
+    assert [name for name, how in told.items() if how == "never, by a rule"] == ["send_subject0"]
+    await agent.close_tools()
+
+
+async def test_what_the_context_has_no_room_for_is_not_listed_as_shown() -> None:
+    env = {"CAAL_CUES": "off", "CAAL_PINNED_TOOLS": "*"}
+    agent = CaalAgent(
+        settings=load_settings(env, Path("none.toml")),
+        tiers={"n8n": FakeTier(*WORKFLOWS)},
+        warm=False,
+    )
+    await agent.reload_tools()
+    agent.choose_front(2_048)
+    assert 1 < len(head_names(agent)) < len(agent.head_entries)
     await agent.close_tools()
 
 

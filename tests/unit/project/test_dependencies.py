@@ -6,7 +6,8 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,13 @@ def _packages() -> dict[str, str]:
     }
 
 
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """It reads what every installed distribution consists of."""
+    return packages_distributions()
+
+
+@cache
 def _declared() -> set[str]:
     project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras: dict[str, list[str]] = project["optional-dependencies"]
@@ -52,5 +60,5 @@ def _plain(distribution: str) -> str:
 
 @pytest.mark.parametrize(("package", "path"), sorted(_packages().items()))
 def test_each_package_that_is_imported_is_declared(package: str, path: str) -> None:
-    brought_by = {_plain(name) for name in packages_distributions().get(package, ())}
+    brought_by = {_plain(name) for name in _distributions().get(package, ())}
     assert brought_by & _declared(), f"{path} imports {package}: {brought_by or 'not installed'}"
