@@ -1,6 +1,7 @@
 """What the node itself costs: CPU time of this process per turn, with fifty tools.
 
-Run: `python -m tests.bench.node_cpu [--turns 12] [--rounds 3]`. Every turn calls an instant tool,
+Run: `python -m tests.bench.node_cpu [--turns 12] [--rounds 3]`; with `--turns 500 --rounds 1` the
+first and last tenth show how it grows with the conversation. Every turn calls an instant tool,
 so it is two requests to the model, which is a process of its own. No room, no speech. Four agents
 hold the same conversation:
 
@@ -137,20 +138,29 @@ async def measured(agent: Agent, model: llm.LLM[Any], turns: int) -> list[float]
 
 async def bench(turns: int, rounds: int) -> None:
     spent: dict[str, list[float]] = {name: [] for name in AGENTS}
+    early: dict[str, list[float]] = {name: [] for name in AGENTS}
+    late: dict[str, list[float]] = {name: [] for name in AGENTS}
+    tenth = max(1, turns // 10)
     async with obedient_model.served() as url:
         for _ in range(rounds):  # in turn, so that a busy moment of the machine meets all
             for name, (make, make_model) in AGENTS.items():
-                spent[name] += await measured(make(), make_model(url), turns)
+                each = await measured(make(), make_model(url), turns)
+                spent[name] += each
+                early[name] += each[:tenth]
+                late[name] += each[-tenth:]
     rows: list[tuple[object, ...]] = [
-        (name, statistics.median(each), statistics.fmean(each), max(each))
+        (
+            *(name, statistics.median(each), statistics.fmean(each), max(each)),
+            *(statistics.median(early[name]), statistics.median(late[name])),
+        )
         for name, each in spent.items()
     ]
     whole, our_model, plugin, livekit = (statistics.median(each) for each in spent.values())
-    rows.append(("the node alone (first less second)", whole - our_model, "", ""))
-    rows.append(("all that is ours (first less fourth)", whole - livekit, "", ""))
-    rows.append(("LiveKit's openai plugin (third less fourth)", plugin - livekit, "", ""))
+    rows.append(("the node alone (first less second)", whole - our_model, *[""] * 4))
+    rows.append(("all that is ours (first less fourth)", whole - livekit, *[""] * 4))
+    rows.append(("LiveKit's openai plugin (third less fourth)", plugin - livekit, *[""] * 4))
     title = f"CPU ms a turn (two requests, one tool call), 50 tools, {rounds} x {turns} turns"
-    print_table(title, ("agent", "median", "mean", "worst"), rows)
+    print_table(title, ("agent", "median", "mean", "worst", "first tenth", "last tenth"), rows)
 
 
 def main() -> None:
