@@ -333,10 +333,10 @@ def test_a_hundred_rules_over_five_hundred_tools_are_judged_in_microseconds() ->
     caller = Caller("room", "room-7-x", "ann", {"role": "guest"})
     for tool in tools:
         policy.judge(tool.wanted, tool, caller)
-    began = time.perf_counter()
+    began = time.thread_time()
     for tool in tools:
         policy.judge(tool.wanted, tool, caller)
-    assert (time.perf_counter() - began) / len(tools) < 0.000_2, "ten times of what it takes"
+    assert (time.thread_time() - began) / len(tools) < 0.000_2, "ten times of what it takes"
 
 
 @pytest.mark.parametrize(

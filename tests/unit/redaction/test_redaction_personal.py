@@ -98,9 +98,9 @@ def test_finds_come_in_order_and_lie_within_the_text(text: str) -> None:
 
 def test_a_text_made_against_a_pattern_costs_no_more_than_its_bound() -> None:
     pattern = owner_pattern(r"(a| )+b")
-    began = time.perf_counter()
+    began = time.thread_time()
     spans = list(pattern.find("a " * 20_000 + "b"))
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.5
     assert spans[-1][1] == 40_001, "what is not looked through counts as found"
     assert len(spans) < MAX_TRIES
 
@@ -112,9 +112,9 @@ def test_a_text_made_to_take_long_takes_the_time_of_its_length(kind: str) -> Non
     def took(chars: int) -> float:
         times: list[float] = []
         for _ in range(3):
-            began = time.perf_counter()
+            began = time.thread_time()
             told((kind * chars)[:chars], settings)
-            times.append(time.perf_counter() - began)
+            times.append(time.thread_time() - began)
         return min(times)
 
     assert took(32_000) < 30 * took(4_000) + 0.02

@@ -138,9 +138,9 @@ def test_a_text_made_to_take_long_takes_the_time_of_its_length(part: str) -> Non
         text = (part * chars)[:chars]
         times: list[float] = []
         for _ in range(3):
-            began = time.perf_counter()
+            began = time.thread_time()
             without_secrets(text)
-            times.append(time.perf_counter() - began)
+            times.append(time.thread_time() - began)
         return min(times)
 
     # Eight times the text: 64 times the time, were it quadratic.

@@ -247,10 +247,10 @@ def test_what_is_no_calendar_is_told(text: str) -> None:
 def test_a_series_without_bounds_is_left_out_at_once(
     lines: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     good = "UID:2\nSUMMARY:good\nDTSTART:20260601T120000Z"
     assert [event.title for event in read(wrapped(f"UID:1\n{lines}", good))] == ["good"]
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
     assert "1 events of a calendar could not be read" in caplog.text
 
 
@@ -273,9 +273,9 @@ def test_more_than_can_be_read_is_an_error_and_no_part_of_the_truth(
     ],
 )
 def test_taking_a_text_apart_takes_time_by_its_length(text: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     blocks_in("BEGIN:VCALENDAR\n" + text, datetime(2026, 1, 1).date(), datetime(2027, 1, 1).date())
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
 
 
 def test_the_pieces_that_are_searched_at_once_change_nothing(
