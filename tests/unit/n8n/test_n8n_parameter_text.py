@@ -228,9 +228,9 @@ def test_a_sentence_as_long_as_notes_may_be_is_read_at_once() -> None:
     units += ("|a|b|\n|-|-|\n", "x -> {} ", "Parameter ", "optional ", "Needs: a (string)\n", "*")
     for head in ("Parameters: ", "", "Example: ", "|a|\n"):
         for unit in units:
-            began = time.process_time()
+            began = time.thread_time()
             parse_notes(head + unit * (20_000 // len(unit)) + "x")
-            assert time.process_time() - began < 1.0, (head, unit)
+            assert time.thread_time() - began < 1.0, (head, unit)
 
 
 @pytest.mark.parametrize(
