@@ -194,7 +194,7 @@ class ToolRegistry:
     async def read_pins(self, configs: Sequence[ServerConfig]) -> None:
         """Loads the pins of these servers, as another process may have accepted more."""
         if self._pins is not None:
-            await computed(self._pins.read, configs)
+            await asyncio.to_thread(self._pins.read, configs)
             self._judged = {}
 
     async def read_lists(
@@ -203,7 +203,7 @@ class ToolRegistry:
         """Gives for each known server its tools when it was last asked."""
         if (catalogue := self._catalogue) is None:
             return {}
-        known = await computed(lambda: [catalogue.read(config) for config in configs])
+        known = await asyncio.to_thread(lambda: [catalogue.read(config) for config in configs])
         return {c.name: tools for c, tools in zip(configs, known, strict=True) if tools is not None}
 
     async def remember(self, lists: ToolLists) -> bool:
@@ -211,11 +211,11 @@ class ToolRegistry:
 
         True: another process has vetted other tools meanwhile, and the table is to be made anew.
         """
-        changed = self._pins is not None and await computed(self._pins.write)
+        changed = self._pins is not None and await asyncio.to_thread(self._pins.write)
         if changed:
             self._judged = {}
         if (catalogue := self._catalogue) is not None:
-            await computed(lambda: [catalogue.write(*one) for one in lists])
+            await asyncio.to_thread(lambda: [catalogue.write(*one) for one in lists])
         return changed
 
     async def aclose(self) -> None:

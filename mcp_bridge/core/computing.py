@@ -19,7 +19,8 @@ async def computed(function: Callable[[Unpack[Arguments]], T], *args: *Arguments
 
     One at a time: a thread that computes keeps Python's lock for 5 ms (`sys.getswitchinterval`)
     when the event loop wants it, and next to ten of them the loop waits ten times as long. Whoever
-    waits here is served in turn.
+    waits here is served in turn. So `function` only computes, on what has a cap: one that waits for
+    a disk or a peer would hold up all others.
     """
     try:
         limiter = _LIMITER.get()

@@ -173,7 +173,7 @@ class CachingEmbedder:
         """
         if (cache := self._cache) is None or not texts:
             return {}
-        cached = await computed(cache.read, self._embedder.name, texts)
+        cached = await asyncio.to_thread(cache.read, self._embedder.name, texts)
         if not cached:
             return {}
         text, old = next(iter(cached.items()))
@@ -185,7 +185,7 @@ class CachingEmbedder:
 
     async def _write(self, vectors: Mapping[str, Vectors]) -> None:
         if self._cache is not None:
-            await computed(self._cache.add, self._embedder.name, dict(vectors))
+            await asyncio.to_thread(self._cache.add, self._embedder.name, dict(vectors))
 
 
 def _digest(text: str) -> bytes:

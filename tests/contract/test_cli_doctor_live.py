@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import tzlocal.unix
 from pydantic import SecretStr
 
 from caal_node.cli.checks import Finding
@@ -137,6 +138,19 @@ async def test_a_service_that_is_away_is_not_answered_with_setting_it_up(tmp_pat
     (tmp_path / "caal.toml").write_text("[toolsets.home_assistant]\n", encoding="utf-8")
     [unset] = await check_toolsets(load_settings({}, tmp_path / "caal.toml"))
     assert (unset.status, unset.fix) == ("fail", "Run: caal-node tools add home_assistant")
+
+
+async def test_a_time_zone_that_there_is_not_is_told_once_with_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Mars/Olympus")
+    monkeypatch.setattr(tzlocal.unix, "_cache_tz", None)  # it is read once in a process
+    (tmp_path / "caal.toml").write_text("[toolsets.timers]\n[toolsets.lists]\n")
+    [wrong] = await check_toolsets(load_settings({}, tmp_path / "caal.toml"))
+    assert wrong.status == "fail"
+    assert wrong.found.startswith("TZ: Mars/Olympus is no time zone")
+    (tmp_path / "caal.toml").write_text("")
+    assert await check_toolsets(load_settings({}, tmp_path / "caal.toml")) == []
 
 
 async def test_n8n_with_a_wrong_token_no_token_or_elsewhere_fails() -> None:

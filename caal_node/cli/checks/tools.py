@@ -39,7 +39,11 @@ EACH_S: Final = 20.0
 async def check_toolsets(settings: Settings) -> list[Finding]:
     """Return a finding for each toolset that is on."""
     on = [table for table in settings.toolsets.values() if table.enabled]
-    found = list(await asyncio.gather(*(_finding(table) for table in on)))
+    try:
+        services = await asyncio.to_thread(ToolsetServices)
+    except ConfigError as error:
+        return [fail("toolsets", str(error), "Set TZ in .env, or unset it.")] if on else []
+    found = list(await asyncio.gather(*(_finding(table, services) for table in on)))
     if all(finding.status != "fail" for finding in found):
         try:
             configured_toolsets(settings)
@@ -48,9 +52,9 @@ async def check_toolsets(settings: Settings) -> list[Finding]:
     return found
 
 
-async def _finding(table: ToolsetTable) -> Finding:
+async def _finding(table: ToolsetTable, services: ToolsetServices) -> Finding:
     try:
-        toolset = made_of(table, ToolsetServices())
+        toolset = made_of(table, services)
         return ok(table.name, await checked(toolset, EACH_S))
     except TimeoutError:
         return fail(table.name, f"no answer in {EACH_S:g} seconds", "See whether it is on.")

@@ -177,10 +177,12 @@ def test_limits_without_room_are_refused(limits: tuple[int, int]) -> None:
         ContextBuilder(*limits)
 
 
-def remember(grown: Grown, data: ToolDataCache) -> None:
+def remembered(grown: Grown) -> ToolDataCache:
+    data = ToolDataCache()
     for item in grown.items:
         if isinstance(item, ResultItem):
             data.add_result(item.call_id, item.name, "{}", item.output[:50])
+    return data
 
 
 limits_of = st.tuples(st.integers(1, 8), st.integers(200, 4_000))
@@ -195,9 +197,7 @@ def newest_turn(items: tuple[Item, ...]) -> int:
 def test_what_precedes_the_newest_turn_only_changes_at_a_cut(
     grown: Grown, limits: tuple[int, int]
 ) -> None:
-    data = ToolDataCache()
-    remember(grown, data)
-    builder = ContextBuilder(*limits, data)
+    builder = ContextBuilder(*limits, remembered(grown))
     before: tuple[Item, ...] = ()
     for length in grown.requests:
         now = builder.build(grown.items[:length])
@@ -214,9 +214,7 @@ def test_what_precedes_the_newest_turn_only_changes_at_a_cut(
 def test_what_is_built_fits_the_budget_or_is_only_the_newest_turn(
     grown: Grown, limits: tuple[int, int]
 ) -> None:
-    data = ToolDataCache()
-    remember(grown, data)
-    builder = ContextBuilder(*limits, data)
+    builder = ContextBuilder(*limits, remembered(grown))
     for length in grown.requests:
         built = builder.build(grown.items[:length])
         assert_paired(built)
@@ -233,8 +231,7 @@ def test_what_is_built_fits_the_budget_or_is_only_the_newest_turn(
 def test_requests_made_ahead_of_time_change_nothing(
     grown: Grown, limits: tuple[int, int], draw: st.DataObject
 ) -> None:
-    data = ToolDataCache()
-    remember(grown, data)
+    data = remembered(grown)
     plain, guessing = ContextBuilder(*limits, data), ContextBuilder(*limits, data)
     for length in grown.requests:
         if isinstance(grown.items[length - 1], UserItem):
@@ -249,9 +246,7 @@ def test_requests_made_ahead_of_time_change_nothing(
 def test_it_is_known_behind_an_answer_whether_the_next_words_cut(
     grown: Grown, limits: tuple[int, int]
 ) -> None:
-    data = ToolDataCache()
-    remember(grown, data)
-    builder = ContextBuilder(*limits, data)
+    builder = ContextBuilder(*limits, remembered(grown))
     for length in grown.requests:
         asked = builder.build(grown.items[:length])
         if length == len(grown.items) or not isinstance(grown.items[length], AssistantItem):
